@@ -1,0 +1,63 @@
+"""One propagation step on a graph of ogbn-arxiv's size: ours, scipy's and torch's.
+
+Run with ``make bench``, or alone: ``python benchmarks/step.py --save``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from measure import arguments, interleaved, save
+
+from gpcanet.datasets import block_model
+from gpcanet.linalg import Propagation
+
+N_NODES, N_EDGES, N_FEATURES = 169_343, 1_166_243, 128
+ALPHA = 10.0
+
+
+def main() -> None:
+    options = arguments(__doc__)
+    data = block_model(N_NODES, N_EDGES, n_features=N_FEATURES, n_classes=40)
+    graph, X = data.graph, np.asarray(data.X)
+    c = np.float32(ALPHA / (1 + ALPHA))
+    F = np.random.default_rng(0).standard_normal(X.shape, dtype=np.float32)
+
+    ours = Propagation(graph.indptr, graph.indices, dtype=np.float32)
+    F_walk, X_walk = ours.enter(F), ours.enter(X)
+    out = np.empty_like(F)
+
+    degrees = np.diff(graph.indptr) + 1.0
+    scale = sp.diags_array((degrees**-0.5).astype(np.float32))
+    loops = sp.eye_array(graph.n_nodes, dtype=np.float32)
+    P = (scale @ (graph.adjacency.astype(np.float32) + loops) @ scale).tocsr()
+
+    tasks = {
+        "gpcanet": lambda: ours.step(F_walk, X_walk, out, c, 1 - c, 0.0),
+        "scipy": lambda: c * (P @ F) + (1 - c) * X,
+    }
+    try:
+        import torch
+    except ImportError:
+        print("torch is not installed: skipped")
+    else:
+        P_torch = torch.sparse_csr_tensor(
+            torch.from_numpy(P.indptr), torch.from_numpy(P.indices), torch.from_numpy(P.data),
+            size=P.shape, check_invariants=False,
+        )  # fmt: skip
+        F_torch, X_torch = torch.from_numpy(F), torch.from_numpy(X)
+        tasks["torch sparse CSR"] = lambda: float(c) * (P_torch @ F_torch) + float(1 - c) * X_torch
+
+    error = np.abs(ours.leave(tasks["gpcanet"]().copy()) - tasks["scipy"]()).max()
+    seconds = interleaved(tasks, options.repeats)
+    print(f"{graph.n_nodes:,} nodes, {graph.n_edges:,} edges, {N_FEATURES} columns, float32")
+    for name, value in seconds.items():
+        ratio = value / seconds["gpcanet"]
+        print(f"{name:18s} {1000 * value:7.1f} ms   {ratio:4.1f} x gpcanet")
+    print(f"largest difference to scipy {error:.1e}")
+    if options.save:
+        save("step", {"seconds": seconds, "largest_difference": float(error)})
+
+
+if __name__ == "__main__":
+    main()

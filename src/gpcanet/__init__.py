@@ -1,0 +1,11 @@
+"""Graph-regularised PCA: node embeddings in closed form.
+
+After Zhao and Akoglu, "Connecting Graph Convolutional Networks and Graph-Regularized PCA".
+"""
+
+from .classifier import GPCAClassifier
+from .gpca import GPCA
+from .graph import Graph, GraphWarning
+
+__all__ = ["GPCA", "GPCAClassifier", "Graph", "GraphWarning"]
+__version__ = "0.1.0"

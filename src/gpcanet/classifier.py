@@ -1,0 +1,394 @@
+"""GPCAClassifier: semi-supervised node classification in one object."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .gpca import GPCA, LARGEST_ALPHA
+from .graph import Graph
+from .head import CorrectAndSmooth, FeatureScaler, Head
+from .selection import Candidate, Fold, choose, is_clearly_better, make_folds
+from .validation import (
+    UNLABELED,
+    check_choice,
+    check_features,
+    check_graph,
+    check_held_out,
+    check_labels,
+    check_number,
+)
+
+# What is tried where nothing is given, the default first (see selection.choose).
+FEATURE_SCALINGS = ("l2", "none", "tfidf")
+EMBEDDING_NORMS = (False, True)
+INVERSE_PENALTIES = (0.3, 1.0, 0.1, 3.0, 10.0, 0.03)
+
+
+class GPCAClassifier(ClassifierMixin, BaseEstimator):
+    """GPCA embeddings with a logistic head, its settings decided on held-out labels.
+
+    Whatever is left at ``"auto"`` is decided by accuracy on labelled nodes that are held out in
+    turn (or on a validation set handed to ``fit``). A default setting is kept unless another
+    one beats it by more than a standard error.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Width of the embedding. By default 128, or all there are if fewer.
+    alpha : float or sequence of float
+        Strength of the graph, as in :class:`GPCA`.
+    combine : {"average", "select"}
+        With several alphas: average their probabilities, or decide for one alpha.
+    feature_scaling : {"auto", "l2", "none", "tfidf"}
+        Scaling of the rows of X: to unit length, none, or tf-idf for counts of words and the
+        like (tried only where no value is negative).
+    normalize_embedding : {"auto"} or bool
+        Whether rows of Z are brought to unit length.
+    C : {"auto"} or float
+        Inverse penalty of the logistic head.
+    correct_and_smooth : {"auto"} or bool
+        Whether known labels are spread over the graph on top of the head's probabilities. Acts
+        only on the graph of ``fit``, where the labels are.
+    cv : int
+        Number of parts in which labelled nodes are held out.
+    random_state : int, RandomState or None
+        Deals labelled nodes to the parts.
+    beta, normalization, ghost, solver, n_iter, tol, max_iter, eigen_solver
+        As in :class:`GPCA`. With ``beta > 0`` held-out labels add no ghost edges, so every part
+        needs embeddings of its own.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    transduction_ : ndarray of shape (n_nodes,)
+        Predicted label of every node of ``fit``.
+    label_distributions_ : ndarray of shape (n_nodes, n_classes)
+        Its probabilities.
+    alphas_, feature_scaling_, normalize_embedding_, C_, correct_and_smooth_
+        What was decided.
+    validation_score_ : float
+        Accuracy on held-out labels of what was decided; NaN if nothing could be held out.
+    gpca_ : list of GPCA
+        The embeddings, one for each of ``alphas_``.
+    n_iter_ : int
+        Most steps any of their solvers took.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpcanet import GPCAClassifier, Graph
+    >>> X = np.array([[1.0, 0.2], [0.1, 0.3], [-1.1, 0.1], [0.0, -0.3]])
+    >>> graph = Graph.from_edge_index([[0, 1, 2, 3], [1, 0, 3, 2]])
+    >>> y = np.array([0, -1, 1, -1])  # two of four nodes are labelled
+    >>> GPCAClassifier().fit(X, y, graph=graph).transduction_
+    array([0, 0, 1, 1])
+    """
+
+    __metadata_request__fit = {"graph": True, "nodes": True, "validation": True}
+    __metadata_request__predict = {"graph": True, "nodes": True}
+    __metadata_request__predict_proba = {"graph": True, "nodes": True}
+    __metadata_request__score = {"graph": True, "nodes": True}
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        alpha: float | Sequence[float] = (5.0, 10.0, 20.0),
+        combine: str = "average",
+        feature_scaling: str = "auto",
+        normalize_embedding: bool | str = "auto",
+        C: float | str = "auto",
+        correct_and_smooth: bool | str = "auto",
+        cv: int = 5,
+        random_state: Any = 0,
+        beta: float = 0.0,
+        normalization: str = "sym",
+        ghost: str = "balanced",
+        solver: str = "auto",
+        n_iter: int | None = None,
+        tol: float | None = None,
+        max_iter: int = 1000,
+        eigen_solver: str = "auto",
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.combine = combine
+        self.feature_scaling = feature_scaling
+        self.normalize_embedding = normalize_embedding
+        self.C = C
+        self.correct_and_smooth = correct_and_smooth
+        self.cv = cv
+        self.random_state = random_state
+        self.beta = beta
+        self.normalization = normalization
+        self.ghost = ghost
+        self.solver = solver
+        self.n_iter = n_iter
+        self.tol = tol
+        self.max_iter = max_iter
+        self.eigen_solver = eigen_solver
+
+    def fit(
+        self, X: Any, y: Any, *, graph: Any = None, nodes: Any = None, validation: Any = None
+    ) -> Self:
+        """Embed, decide, and train the head.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_nodes, n_features)
+        y : array-like of shape (n_nodes,)
+            Labels, -1 for unlabelled nodes (in an object array, None as well).
+        graph : Graph or what becomes one, optional
+        nodes : array-like of int, optional
+            Position of each row of X in the graph, if X holds only some of its nodes.
+        validation : array-like of bool or of int, optional
+            Labelled rows that only decide and never train: a mask, or positions.
+        """
+        self._check_parameters()
+        X = check_features(self, X, reset=True)
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        codes, self.classes_ = check_labels(y, X.shape[0])
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has the one class {self.classes_.tolist()[0]!r}; at least 2 are needed"
+            )
+        graph, nodes = check_graph(graph, nodes, X.shape[0])
+        if validation is None:
+            train_codes = codes
+            seed = check_random_state(self.random_state).randint(2**31)
+            folds = make_folds(codes, self.cv, np.random.default_rng(seed))
+        else:
+            held_out = check_held_out(validation, codes, self.classes_)
+            train_codes = np.where(held_out, UNLABELED, codes)
+            folds = [Fold(np.flatnonzero(train_codes >= 0), np.flatnonzero(held_out))]
+
+        bench = _Bench(self, X, codes, graph, nodes)
+        self._decide(bench, folds)
+        self._learn(bench, train_codes)
+        return self
+
+    def predict_proba(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
+        """Class probabilities of the nodes of any graph, in the order of ``classes_``."""
+        check_is_fitted(self)
+        X = check_features(self, X, reset=False)
+        graph, nodes = check_graph(graph, nodes, X.shape[0])
+        scaled = self._scaler.transform(X)
+        probabilities = np.mean(
+            [
+                head.predict_proba(gpca.transform(scaled, graph=graph, nodes=nodes))
+                for gpca, head in zip(self.gpca_, self._heads, strict=True)
+            ],
+            axis=0,
+        )
+        if self.correct_and_smooth_ and nodes is None and graph == self._graph:
+            probabilities = CorrectAndSmooth(graph)(probabilities, self._train_codes)
+        return probabilities
+
+    def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
+        """The most probable class of each node of any graph."""
+        probabilities = self.predict_proba(X, graph=graph, nodes=nodes)
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, nodes: Any = None
+    ) -> float:
+        """Accuracy on the labelled nodes of y."""
+        predicted = self.predict(X, graph=graph, nodes=nodes)
+        codes, classes = check_labels(y, len(predicted))
+        known = codes >= 0
+        right = predicted[known] == classes[codes[known]]
+        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(np.average(right, weights=weights))
+
+    # -- the fit --------------------------------------------------------------------------
+
+    def _decide(self, bench: _Bench, folds: list[Fold]) -> None:
+        candidates = self._candidates(bench.X)
+        chosen, score = candidates[0], float("nan")
+        smooth = self.correct_and_smooth is True
+        if folds:
+            n_judged = sum(len(fold.held_out) for fold in folds)
+            chosen, score = choose(candidates, lambda c: bench.accuracy(c, folds), n_judged)
+            if self.correct_and_smooth is not False:
+                smoothed = bench.accuracy(chosen, folds, smooth=True)
+                smooth = smooth or is_clearly_better(smoothed, score, n_judged)
+                score = smoothed if smooth else score
+        self.alphas_ = chosen.alphas
+        self.feature_scaling_ = chosen.feature_scaling
+        self.normalize_embedding_ = chosen.normalize_embedding
+        self.C_ = chosen.C
+        self.correct_and_smooth_ = smooth
+        self.validation_score_ = score
+        self._chosen = chosen
+
+    def _learn(self, bench: _Bench, train_codes: np.ndarray) -> None:
+        train = np.flatnonzero(train_codes >= 0)
+        models = [bench.model(self._chosen, alpha, train) for alpha in self.alphas_]
+        self._scaler = bench.scaler
+        self.gpca_ = [gpca for gpca, _ in models]
+        self._heads = [head for _, head in models]
+        self.n_iter_ = max(gpca.n_iter_ for gpca in self.gpca_)
+        self._graph = bench.graph if bench.nodes is None else None
+        self._train_codes = train_codes
+        distributions = bench.probabilities(self._chosen, train, smooth=self.correct_and_smooth_)
+        self.label_distributions_ = distributions
+        self.transduction_ = self.classes_[distributions.argmax(axis=1)]
+
+    def _candidates(self, X: Any) -> list[Candidate]:
+        alphas = tuple(float(alpha) for alpha in np.atleast_1d(np.asarray(self.alpha)))
+        middle_first = sorted(range(len(alphas)), key=lambda i: abs(i - len(alphas) // 2))
+        groups = [alphas] if self.combine == "average" else [(alphas[i],) for i in middle_first]
+        scalings: tuple[str, ...] = FEATURE_SCALINGS
+        lowest = (X.data if sp.issparse(X) else X).min(initial=0)
+        if lowest < 0:
+            scalings = tuple(scaling for scaling in scalings if scaling != "tfidf")
+            if self.feature_scaling == "tfidf":
+                raise ValueError(
+                    f"feature_scaling='tfidf' needs X without negative values, but there is "
+                    f"{lowest:g}; use 'l2' or 'none'"
+                )
+        return [
+            Candidate(alphas=group, feature_scaling=scaling, normalize_embedding=norm, C=C)
+            for scaling, group, norm, C in itertools.product(
+                _given_or(self.feature_scaling, scalings),
+                groups,
+                _given_or(self.normalize_embedding, EMBEDDING_NORMS),
+                _given_or(self.C, INVERSE_PENALTIES),
+            )
+        ]
+
+    def _gpca(self, alpha: float) -> GPCA:
+        shared = {name: getattr(self, name) for name in GPCA().get_params() if name != "alpha"}
+        return GPCA(alpha=alpha, **shared)
+
+    # -- doors ----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        alphas = np.atleast_1d(np.asarray(self.alpha, dtype=object))
+        if alphas.ndim != 1 or len(alphas) == 0:
+            raise ValueError(f"alpha={self.alpha!r} must be a number or a list of numbers")
+        for alpha in alphas:
+            check_number("alpha", alpha, 0, LARGEST_ALPHA, advice="use alpha=0 to ignore the graph")
+        check_choice("combine", self.combine, ("average", "select"))
+        check_choice("feature_scaling", self.feature_scaling, ("auto", *FEATURE_SCALINGS))
+        for name in ("normalize_embedding", "correct_and_smooth"):
+            value = getattr(self, name)
+            if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
+                raise ValueError(f"{name}={value!r} must be True, False or 'auto'")
+        if not (isinstance(self.C, str) and self.C == "auto"):
+            check_number("C", self.C, 1e-12, advice="use C='auto' to have it decided")
+        check_number("cv", self.cv, 2, integer=True, advice="5 is the default")
+        self._gpca(float(alphas[0]))._check_parameters()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class _Bench:
+    """Judges candidates. Embeddings are made once and kept for the labelled nodes only."""
+
+    def __init__(
+        self,
+        classifier: GPCAClassifier,
+        X: Any,
+        codes: np.ndarray,
+        graph: Graph,
+        nodes: np.ndarray | None,
+    ) -> None:
+        self.X, self.codes, self.graph, self.nodes = X, codes, graph, nodes
+        self._classifier = classifier
+        self._labelled = np.flatnonzero(codes >= 0)
+        self._row_of = np.cumsum(codes >= 0) - 1  # node -> its row among the labelled ones
+        self._embeddings: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
+        self.scaler = FeatureScaler("none")
+        self._scaled = X
+
+    def accuracy(
+        self, candidate: Candidate, folds: Iterable[Fold], *, smooth: bool = False
+    ) -> float:
+        right = []
+        for fold in folds:
+            if smooth:
+                probabilities = self.probabilities(candidate, fold.train, smooth=True)
+                judged = probabilities[fold.held_out]
+            else:
+                judged = np.mean(
+                    [
+                        self._head(candidate, alpha, fold.train).predict_proba(
+                            self._labelled_rows(candidate, alpha, fold.train, fold.held_out)
+                        )
+                        for alpha in candidate.alphas
+                    ],
+                    axis=0,
+                )
+            right.append(judged.argmax(axis=1) == self.codes[fold.held_out])
+        return float(np.mean(np.concatenate(right)))
+
+    def model(self, candidate: Candidate, alpha: float, train: np.ndarray) -> tuple[GPCA, Head]:
+        """The embedding and the head that learn from these labelled nodes."""
+        gpca = self._embedding(candidate.feature_scaling, alpha, train)[0]
+        return gpca, self._head(candidate, alpha, train)
+
+    def probabilities(self, candidate: Candidate, train: np.ndarray, *, smooth: bool) -> np.ndarray:
+        """Class probabilities of all nodes."""
+        total = []
+        for alpha in candidate.alphas:
+            gpca, head = self.model(candidate, alpha, train)
+            Z = gpca.transform(
+                self._scale(candidate.feature_scaling), graph=self.graph, nodes=self.nodes
+            )
+            total.append(head.predict_proba(Z))
+        mean = np.mean(total, axis=0)
+        if not smooth:
+            return mean
+        part = self.graph if self.nodes is None else self.graph.subgraph(self.nodes)
+        return CorrectAndSmooth(part)(mean, self._only(train))
+
+    def _head(self, candidate: Candidate, alpha: float, train: np.ndarray) -> Head:
+        head = Head(candidate.C, unit_rows=candidate.normalize_embedding)
+        return head.fit(self._labelled_rows(candidate, alpha, train, train), self.codes[train])
+
+    def _labelled_rows(
+        self, candidate: Candidate, alpha: float, train: np.ndarray, wanted: np.ndarray
+    ) -> np.ndarray:
+        Z = self._embedding(candidate.feature_scaling, alpha, train)[1]
+        return Z[self._row_of[wanted]]
+
+    def _embedding(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[GPCA, np.ndarray]:
+        # Only ghost edges make an embedding depend on which labels may be seen.
+        key = (scaling, alpha, train.tobytes() if self._classifier.beta > 0 else None)
+        if key not in self._embeddings:
+            gpca = self._classifier._gpca(alpha)
+            Z = gpca.fit_transform(
+                self._scale(scaling), self._only(train), graph=self.graph, nodes=self.nodes
+            )
+            self._embeddings[key] = gpca, Z[self._labelled]
+        return self._embeddings[key]
+
+    def _only(self, train: np.ndarray) -> np.ndarray:
+        codes = np.full(len(self.codes), UNLABELED)
+        codes[train] = self.codes[train]
+        return codes
+
+    def _scale(self, scaling: str) -> Any:
+        if self.scaler.kind != scaling:
+            self.scaler = FeatureScaler(scaling).fit(self.X)
+            self._scaled = self.scaler.transform(self.X)
+        return self._scaled
+
+
+def _given_or(value: Any, tried: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tried if isinstance(value, str) and value == "auto" else (value,)

@@ -1,0 +1,80 @@
+"""Generated graphs: a block model of any size, and neighbours in a table."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.neighbors import kneighbors_graph
+
+from ..graph import Graph
+from .dataset import Dataset
+
+
+def block_model(
+    n_nodes: int,
+    n_edges: int,
+    *,
+    n_features: int = 32,
+    n_classes: int = 8,
+    homophily: float = 0.7,
+    degree_exponent: float = 3.0,
+    feature_noise: float = 2.0,
+    seed: int = 0,
+) -> Dataset:
+    """A degree-corrected stochastic block model with features that depend on the class.
+
+    Parameters
+    ----------
+    n_nodes, n_edges : int
+        Edges are drawn independently; the few drawn twice count once.
+    n_features, n_classes : int
+    homophily : float
+        Share of edges drawn within a class.
+    degree_exponent : float
+        Tail of the expected degrees; smaller makes larger hubs.
+    feature_noise : float
+        Spread of the features around their class centre, whose entries have unit spread.
+    seed : int
+        The same seed gives the same bytes.
+
+    Examples
+    --------
+    >>> block_model(100, 300).graph.n_nodes
+    100
+    """
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=n_nodes)
+    by_class = np.argsort(y, kind="stable")
+    # Nodes laid out on a line by class, each as long as its expected degree: a point drawn on
+    # the whole line, or on the stretch of a class, is a node drawn by degree.
+    ends = np.cumsum((rng.pareto(degree_exponent - 1, n_nodes) + 1)[by_class])
+    class_ends = ends[np.cumsum(np.bincount(y, minlength=n_classes)) - 1]
+    class_starts = np.concatenate([[0.0], class_ends[:-1]])
+
+    def node_at(point: np.ndarray) -> np.ndarray:
+        return by_class[np.minimum(np.searchsorted(ends, point, side="right"), n_nodes - 1)]
+
+    source = node_at(rng.random(n_edges) * ends[-1])
+    within = rng.random(n_edges) < homophily
+    low = np.where(within, class_starts[y[source]], 0.0)
+    high = np.where(within, class_ends[y[source]], ends[-1])
+    target = node_at(low + rng.random(n_edges) * (high - low))
+
+    centres = rng.standard_normal((n_classes, n_features), dtype=np.float32)
+    X = centres[y]
+    X += np.float32(feature_noise) * rng.standard_normal(X.shape, dtype=np.float32)
+    order = rng.permutation(n_nodes)
+    train, validation, test = np.split(order, [n_nodes // 10, n_nodes // 5])
+    graph = Graph.from_edge_index(np.stack([source, target]), n_nodes=n_nodes, each_once=True)
+    return Dataset("block model", graph, X, y, train, validation, test)
+
+
+def neighbor_graph(X: np.ndarray, n_neighbors: int = 10) -> Graph:
+    """The graph that joins each row of a table to its nearest rows.
+
+    Examples
+    --------
+    >>> neighbor_graph(np.array([[0.0], [0.1], [5.0], [5.1]]), n_neighbors=1).n_edges
+    2
+    """
+    nearest = kneighbors_graph(X, n_neighbors).tocoo()
+    return Graph.from_edge_index([nearest.row, nearest.col], n_nodes=len(X), each_once=True)

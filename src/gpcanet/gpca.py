@@ -1,0 +1,407 @@
+"""GPCA: graph-regularised PCA as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from .graph import Graph
+from .linalg import (
+    CenteredFeatures,
+    Propagation,
+    Solver,
+    leading_eigenpairs,
+    leading_eigenpairs_of,
+)
+from .validation import (
+    UNLABELED,
+    check_choice,
+    check_features,
+    check_graph,
+    check_labels,
+    check_number,
+)
+
+logger = logging.getLogger("gpcanet")
+
+#: Beyond this, rounding hides what alpha adds: all smooth features have long become one.
+LARGEST_ALPHA = 1e6
+
+#: Components kept by default: more have not been seen to help a classifier.
+DEFAULT_COMPONENTS = 128
+
+#: From this many features on, a few eigenvectors come cheaper without forming X^T F.
+LANCZOS_FEATURES = 1000
+
+#: Columns of a sparse X that are made dense at a time.
+COLUMNS_PER_BLOCK = 256
+
+#: A sparse X at least this full and at most this large is quicker as a dense array.
+DENSE_SHARE, DENSE_BYTES = 0.05, 2**29
+
+
+class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Graph-regularised PCA: node embeddings in closed form.
+
+    Minimises ``||X - Z W^T||^2 + alpha tr(Z^T L Z)`` over Z and orthonormal W, L being the
+    normalised Laplacian of the graph with self-loops. The optimum is
+    ``Z = (I + alpha L)^-1 X W`` with W the leading eigenvectors of ``X^T (I + alpha L)^-1 X``.
+    Without a graph, or with ``alpha=0`` (and ``normalization="sym"``), this is PCA.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Width of the embedding. By default 128, or all there are if fewer.
+    alpha : float
+        How much neighbours are drawn together; 0 ignores the graph. 1 to 50 is usual.
+    beta : float
+        Share of the regularisation given to ghost edges between nodes of equal label, from 0
+        (labels unused) to 1.
+    normalization : {"sym", "rw"}
+        ``sym`` regularises by I - D^-1/2 (A + I) D^-1/2. ``rw`` uses I - D^-1 (A + I) and
+        belongs to the same objective with every node weighted by its degree D.
+    ghost : {"balanced", "paper"}
+        ``paper`` follows the paper's formula, which also shrinks unlabelled nodes;
+        ``balanced`` leaves them alone. Matters only if beta > 0.
+    solver : {"auto", "direct", "chebyshev", "cg", "fixed-point"}
+        How (I + alpha L)^-1 is applied. All reach ``tol``, unless ``fixed-point`` is given an
+        ``n_iter``. ``auto`` factorises small sparse graphs and uses Chebyshev elsewhere.
+    n_iter : int, optional
+        With ``solver="fixed-point"``: exactly this many steps. ``n_iter=5`` is the paper's
+        setting.
+    tol : float, optional
+        Relative residual to reach; by default 1e-6 for float64 and 1e-5 for float32 features.
+    max_iter : int
+        Steps after which a solver gives up with a ConvergenceWarning.
+    eigen_solver : {"auto", "formed", "lanczos"}
+        ``formed`` computes X^T F and all it needs of it; ``lanczos`` never forms it, nor makes
+        a sparse X dense, and pays for many features and few components.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        W^T, the leading component first. The first of the largest entries of each is positive.
+    mean_ : ndarray of shape (n_features,)
+    eigenvalues_ : ndarray of shape (n_components,)
+        Eigenvalues of X^T (I + alpha L)^-1 X.
+    objective_ : float
+        Value of the objective at the embedding of the training nodes.
+    n_iter_ : int
+        Steps of the solver (1 for ``direct``).
+    residual_ : float
+        Largest relative residual among the columns solved for.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    Every method takes ``graph``: a :class:`Graph`, or anything that becomes one (a scipy or
+    dense adjacency, an ``edge_index``, a PyG ``Data``, a networkx graph), row i of X being node
+    i. In cross-validation scikit-learn cuts X but hands on a ``Graph`` whole; pass
+    ``nodes=np.arange(len(X))`` along, which is cut like X and says where each row belongs.
+    Rows seen in ``fit`` then count as neighbours when other rows of the graph are transformed.
+    Both are requested by default when metadata routing is enabled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpcanet import GPCA, Graph
+    >>> X = np.array([[1.0, 0.2], [0.9, 0.0], [-1.1, 0.1], [-0.8, -0.3]])
+    >>> graph = Graph.from_edge_index([[0, 1, 2, 3], [1, 0, 3, 2]])
+    >>> GPCA(n_components=1, alpha=5.0).fit_transform(X, graph=graph).round(2)
+    array([[ 0.97],
+           [ 0.95],
+           [-0.98],
+           [-0.93]])
+    """
+
+    # Sent wherever a meta-estimator routes metadata, without a call of set_fit_request.
+    __metadata_request__fit = {"graph": True, "nodes": True}
+    __metadata_request__transform = {"graph": True, "nodes": True}
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        alpha: float = 10.0,
+        beta: float = 0.0,
+        normalization: str = "sym",
+        ghost: str = "balanced",
+        solver: str = "auto",
+        n_iter: int | None = None,
+        tol: float | None = None,
+        max_iter: int = 1000,
+        eigen_solver: str = "auto",
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.beta = beta
+        self.normalization = normalization
+        self.ghost = ghost
+        self.solver = solver
+        self.n_iter = n_iter
+        self.tol = tol
+        self.max_iter = max_iter
+        self.eigen_solver = eigen_solver
+
+    def fit(self, X: Any, y: Any = None, *, graph: Any = None, nodes: Any = None) -> Self:
+        """Learn W.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_nodes, n_features)
+        y : array-like of shape (n_nodes,), optional
+            Labels, -1 for unlabelled nodes. Read only if beta > 0.
+        graph : Graph or what becomes one, optional
+        nodes : array-like of int, optional
+            Position of each row of X in the graph, if X holds only some of its nodes.
+        """
+        self._fit(X, y, graph, nodes)
+        return self
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, graph: Any = None, nodes: Any = None
+    ) -> np.ndarray:
+        """Learn W and return Z, for the price of ``fit``."""
+        return self._fit(X, y, graph, nodes)
+
+    def transform(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
+        """Z = (I + alpha L)^-1 (X - mean_) W for the nodes of any graph.
+
+        On the very graph of ``fit`` the labels given there count again; on another graph no
+        node is labelled.
+        """
+        check_is_fitted(self)
+        X = check_features(self, X, reset=False)
+        graph, nodes = check_graph(graph, nodes, X.shape[0])
+        n_rows = X.shape[0]
+        labels = None
+        if self._seen is not None and self._seen.knows(graph):
+            X, nodes, labels = self._seen.beside(X, nodes)
+        part = graph if nodes is None else graph.subgraph(nodes)
+        W = self.components_.T.astype(X.dtype, copy=False)
+        mean = self.mean_.astype(X.dtype, copy=False)
+        solution = self._solver(self._propagation(part, labels, X.dtype)).solve(X @ W - mean @ W)
+        return solution.F[:n_rows]
+
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """The reconstruction Z W^T + mean_."""
+        check_is_fitted(self)
+        Z = check_array(Z, dtype=[np.float64, np.float32])
+        if Z.shape[1] != len(self.components_):
+            raise ValueError(
+                f"Z has {Z.shape[1]} columns, but the embedding has {len(self.components_)}; give "
+                f"what transform returned"
+            )
+        return Z @ self.components_.astype(Z.dtype) + self.mean_.astype(Z.dtype)
+
+    # -- the fit --------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, graph: Any, nodes: Any) -> np.ndarray:
+        self._check_parameters()
+        X = check_features(self, X, reset=True)
+        graph, nodes = check_graph(graph, nodes, X.shape[0])
+        k = self._width(X)
+        labels = self._labels(y, X.shape[0])
+        part = graph if nodes is None else graph.subgraph(nodes)
+        if logger.isEnabledFor(logging.INFO):
+            logger.info("fitting GPCA on %s, %d features", part.summary(), X.shape[1])
+
+        dtype, use_lanczos = X.dtype, self._use_lanczos(X, k)
+        if use_lanczos:
+            X = X.astype(np.float64, copy=False)  # single precision stalls Lanczos
+        elif sp.issparse(X) and _is_better_dense(X):
+            X = X.toarray()
+        P = self._propagation(part, labels, X.dtype)
+        solver = self._solver(P, dtype)
+        centered = CenteredFeatures(X)
+        find = self._lanczos if use_lanczos else self._formed
+        values, W, Z = find(P, solver, centered, k)
+
+        self.mean_ = centered.mean.astype(dtype, copy=False)
+        self.components_ = np.ascontiguousarray(W.T, dtype=dtype)
+        self.eigenvalues_ = values.astype(dtype, copy=False)
+        self.objective_ = self._objective(P, solver, centered, W, Z)
+        self._n_features_out = k
+        self._seen = None
+        if nodes is not None or labels is not None:
+            self._seen = _Seen(graph, nodes, None if nodes is None else X, labels)
+        return Z.astype(dtype, copy=False)
+
+    def _formed(
+        self, P: Propagation, solver: Solver, X: CenteredFeatures, k: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """W from the d x d matrix X^T F, whole."""
+        d = X.shape[1]
+        if not X.is_sparse:
+            solution = solver.solve(X.X)
+            self.n_iter_, self.residual_ = solution.n_iter, solution.residual
+            values, W = leading_eigenpairs(X.transposed_dot(_weighted(solution.F, P)), k)
+            return values, W, solution.F @ W
+        M = np.empty((d, d), X.dtype)
+        for begin in range(0, d, COLUMNS_PER_BLOCK):
+            block = slice(begin, min(d, begin + COLUMNS_PER_BLOCK))
+            F = solver.apply(X.columns(block.start, block.stop))
+            M[:, block] = X.transposed_dot(_weighted(F, P))
+        values, W = leading_eigenpairs(M, k)
+        return values, W, self._embed(solver, X, W)
+
+    def _lanczos(
+        self, P: Propagation, solver: Solver, X: CenteredFeatures, k: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """W from products with X^T (I + alpha L)^-1 X; holds no n x d nor d x d array."""
+
+        def apply(v: np.ndarray) -> np.ndarray:
+            F = solver.apply(X @ v.reshape(-1, 1))
+            return X.transposed_dot(_weighted(F, P)).ravel()
+
+        values, W = leading_eigenpairs_of(apply, X.shape[1], k)
+        return values, W, self._embed(solver, X, W)
+
+    def _embed(self, solver: Solver, X: CenteredFeatures, W: np.ndarray) -> np.ndarray:
+        solution = solver.solve(X @ W)
+        self.n_iter_, self.residual_ = solution.n_iter, solution.residual
+        return solution.F
+
+    def _objective(
+        self, P: Propagation, solver: Solver, X: CenteredFeatures, W: np.ndarray, Z: np.ndarray
+    ) -> float:
+        # ||X - Z W^T||^2 + alpha tr(Z^T L Z) = ||X||^2 - 2 tr(Z^T X W) + tr(Z^T (I + alpha L) Z),
+        # in the inner product of P: true for any Z, not only for the optimal one.
+        projected, embedded = P.enter(X @ W), P.enter(Z)
+        fit = P.dots(embedded, projected).sum()
+        energy = P.dots(embedded, solver.system(embedded)).sum()
+        return float(X.squared_norm(P.row_weights) - 2 * fit + energy)
+
+    # -- doors ----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check_number(
+            "alpha", self.alpha, 0, LARGEST_ALPHA, advice="use alpha=0 to ignore the graph"
+        )
+        check_number("beta", self.beta, 0, 1, advice="use beta=0 to ignore labels")
+        check_choice("normalization", self.normalization, ("sym", "rw"))
+        check_choice("ghost", self.ghost, ("balanced", "paper"))
+        check_choice("solver", self.solver, ("auto", "direct", "chebyshev", "cg", "fixed-point"))
+        check_choice("eigen_solver", self.eigen_solver, ("auto", "formed", "lanczos"))
+        check_number("max_iter", self.max_iter, 1, integer=True, advice="1000 is the default")
+        if self.tol is not None:
+            check_number("tol", self.tol, 1e-15, 0.5, advice="use tol=None for the default")
+        if self.n_iter is not None:
+            check_number("n_iter", self.n_iter, 0, integer=True, advice="n_iter=5 is the paper's")
+            if self.solver != "fixed-point":
+                raise ValueError(
+                    f"n_iter={self.n_iter} goes with solver='fixed-point', not "
+                    f"{self.solver!r}, which goes on until tol; drop one of the two"
+                )
+
+    def _width(self, X: np.ndarray | sp.csr_array) -> int:
+        most = min(X.shape)
+        if self.n_components is None:
+            return min(most, DEFAULT_COMPONENTS)
+        check_number(
+            "n_components",
+            self.n_components,
+            1,
+            most,
+            integer=True,
+            advice=f"X with {X.shape[0]} rows and {X.shape[1]} features has no more",
+        )
+        return int(self.n_components)
+
+    def _labels(self, y: Any, n_rows: int) -> np.ndarray | None:
+        if self.beta == 0:
+            return None
+        if y is None:
+            raise ValueError(
+                f"beta={self.beta} adds ghost edges between labelled nodes, but y is None; "
+                f"give y with {UNLABELED} for unlabelled nodes, or use beta=0"
+            )
+        return check_labels(y, n_rows)[0]
+
+    def _use_lanczos(self, X: np.ndarray | sp.csr_array, k: int) -> bool:
+        d = X.shape[1]
+        if self.eigen_solver == "lanczos" and k >= d:
+            raise ValueError(
+                f"eigen_solver='lanczos' finds fewer than all {d} components, not {k}; "
+                f"use eigen_solver='formed'"
+            )
+        few = d > LANCZOS_FEATURES and 8 * k <= d
+        return self.eigen_solver == "lanczos" or (self.eigen_solver == "auto" and few)
+
+    def _propagation(self, graph: Graph, labels: np.ndarray | None, dtype: Any) -> Propagation:
+        return Propagation(
+            graph.indptr,
+            graph.indices,
+            graph.weights,
+            normalization=self.normalization,  # type: ignore[arg-type]
+            labels=labels,
+            beta=float(self.beta),
+            ghost=self.ghost,  # type: ignore[arg-type]
+            dtype=dtype,
+        )
+
+    def _solver(self, P: Propagation, dtype: Any = None) -> Solver:
+        single = np.dtype(dtype or P.dtype) == np.float32
+        return Solver(
+            P,
+            float(self.alpha),
+            method=self.solver,  # type: ignore[arg-type]
+            tol=self.tol or (1e-5 if single else 1e-6),
+            n_iter=self.n_iter,
+            max_iter=self.max_iter,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What ``transform`` may use of ``fit`` when it meets the same graph again."""
+
+    graph: Graph
+    nodes: np.ndarray | None
+    X: Any
+    labels: np.ndarray | None
+
+    def knows(self, graph: Graph) -> bool:
+        """Whether this is the graph of ``fit``; graphs without edges are alike, not the same."""
+        return graph is self.graph or (graph.n_edges > 0 and graph == self.graph)
+
+    def beside(
+        self, X: np.ndarray | sp.csr_array, nodes: np.ndarray | None
+    ) -> tuple[np.ndarray | sp.csr_array, np.ndarray | None, np.ndarray | None]:
+        """X, nodes and labels of the rows asked for, then of the seen rows that are not."""
+        label_of = np.full(self.graph.n_nodes, UNLABELED)
+        if self.labels is not None:
+            label_of[slice(None) if self.nodes is None else self.nodes] = self.labels
+        if nodes is None:
+            return X, None, label_of
+        if self.nodes is not None and self.X is not None:
+            others = ~np.isin(self.nodes, nodes)
+            nodes = np.concatenate([nodes, self.nodes[others]])
+            rows = self.X[others].astype(X.dtype)
+            if sp.issparse(X):
+                X = sp.vstack([X, sp.csr_array(rows)], format="csr")
+            else:
+                X = np.vstack([X, rows.toarray() if sp.issparse(rows) else rows])
+        return X, nodes, label_of[nodes]
+
+
+def _weighted(F: np.ndarray, P: Propagation) -> np.ndarray:
+    return F if P.row_weights is None else P.row_weights[:, None] * F
+
+
+def _is_better_dense(X: sp.csr_array) -> bool:
+    size = X.shape[0] * X.shape[1]
+    return X.nnz >= DENSE_SHARE * size and size * X.dtype.itemsize <= DENSE_BYTES

@@ -1,0 +1,20 @@
+"""The numerics: arrays in, arrays out. Knows no estimator, no file and no torch."""
+
+from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of
+from .features import CenteredFeatures
+from .propagation import BlockOperator, GhostForm, Normalization, Propagation
+from .solve import Method, Solution, Solver
+
+__all__ = [
+    "BlockOperator",
+    "CenteredFeatures",
+    "GhostForm",
+    "Method",
+    "Normalization",
+    "Propagation",
+    "Solution",
+    "Solver",
+    "fix_signs",
+    "leading_eigenpairs",
+    "leading_eigenpairs_of",
+]

@@ -1,0 +1,148 @@
+"""The hot loops: a fused CSR step and the two block-vector operations of CG.
+
+All three work on C-contiguous ``(n, d)`` blocks, treat every column alike, and give the
+same bits whatever the number of threads: a row is summed by one thread in the order of
+its entries, and reductions go over chunks whose size does not depend on the threads.
+
+Arrays are trusted here; the callers check them. Compiled code is cached on disk.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numba as nb
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+#: Rows a thread takes at a time: few enough that a chunk with a hub does not hold up the rest.
+ROWS_PER_CHUNK = 128
+
+#: How many entries ahead of their use the rows of F are called into cache.
+PREFETCH_DISTANCE = 8
+
+_CACHE_LINE_BYTES = 64
+
+_launch = threading.Lock()
+
+
+@contextmanager
+def parallel_launch() -> Iterator[None]:
+    """Hold this around every kernel call.
+
+    numba's fallback threading layer aborts the process when two Python threads launch parallel
+    kernels at once, so launches take turns; each uses all cores, so nothing is lost. Chunks are
+    handed out one by one because rows of real graphs differ a thousandfold in length.
+    """
+    with _launch, nb.parallel_chunksize(1):
+        yield
+
+
+@intrinsic
+def _prefetch(typing_context, array, row, column):
+    """Ask the CPU to load the cache line of ``array[row, column]``; changes no value."""
+
+    def emit(context, builder, signature, arguments):
+        array_type = signature.args[0]
+        view = context.make_array(array_type)(context, builder, arguments[0])
+        address = cgutils.get_item_pointer(
+            context, builder, array_type, view, list(arguments[1:]), wraparound=False
+        )
+        flag = ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch",
+            (cgutils.voidptr_t,),
+            ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag]),
+        )
+        for_reading, keep_in_all_levels, data_cache = flag(0), flag(3), flag(1)
+        builder.call(
+            function,
+            [
+                builder.bitcast(address, cgutils.voidptr_t),
+                for_reading,
+                keep_in_all_levels,
+                data_cache,
+            ],
+        )
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), emit
+
+
+@nb.njit(inline="always")
+def _prefetch_row(F, row):
+    for j in range(0, F.shape[1], _CACHE_LINE_BYTES // F.itemsize):
+        _prefetch(F, row, j)
+
+
+@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c):
+    """out <- a (row_scale * (A + I) F + diagonal * F) + b X + c out.
+
+    ``weights`` is None for a graph whose edges all weigh 1; numba drops the other branch then.
+    """
+    n, d = F.shape
+    last = len(indices) - 1
+    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
+        total = np.empty(d, F.dtype)
+        for i in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
+            e, end = indptr[i], indptr[i + 1]
+            for j in range(d):
+                total[j] = F[i, j]
+            # Four neighbours at a time: a quarter of the passes over the running total.
+            while e + 4 <= end:
+                for ahead in range(e + PREFETCH_DISTANCE, e + PREFETCH_DISTANCE + 4):
+                    _prefetch_row(F, indices[min(ahead, last)])
+                p, q, r, s = indices[e], indices[e + 1], indices[e + 2], indices[e + 3]
+                if weights is None:
+                    for j in range(d):
+                        total[j] += (F[p, j] + F[q, j]) + (F[r, j] + F[s, j])
+                else:
+                    wp, wq, wr, ws = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
+                    for j in range(d):
+                        total[j] += (wp * F[p, j] + wq * F[q, j]) + (wr * F[r, j] + ws * F[s, j])
+                e += 4
+            while e < end:
+                _prefetch_row(F, indices[min(e + PREFETCH_DISTANCE, last)])
+                p = indices[e]
+                if weights is None:
+                    for j in range(d):
+                        total[j] += F[p, j]
+                else:
+                    for j in range(d):
+                        total[j] += weights[e] * F[p, j]
+                e += 1
+            scale, stay = a * row_scale[i], a * diagonal[i]
+            if c == 0:  # out may be uninitialised memory, and 0 * NaN is NaN
+                for j in range(d):
+                    out[i, j] = scale * total[j] + stay * F[i, j] + b * X[i, j]
+            else:
+                for j in range(d):
+                    out[i, j] = scale * total[j] + stay * F[i, j] + b * X[i, j] + c * out[i, j]
+
+
+@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+def dots(U, V, mass):
+    """Per column, the sum over rows of mass * U * V, added up in float64."""
+    n, d = U.shape
+    n_chunks = (n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK
+    # At most 64 partial sums: enough for any laptop's cores, a fixed number for fixed rounding.
+    n_parts = min(64, n_chunks)
+    parts = np.zeros((n_parts, d))
+    for part in nb.prange(n_parts):
+        for i in range(part * n // n_parts, (part + 1) * n // n_parts):
+            for j in range(d):
+                parts[part, j] += mass[i] * U[i, j] * V[i, j]
+    return parts.sum(axis=0)
+
+
+@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+def combine(Y, y_scale, Z, z_scale):
+    """Y <- y_scale * Y + z_scale * Z with one scale per column, in place."""
+    n, d = Y.shape
+    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
+        for i in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
+            for j in range(d):
+                Y[i, j] = y_scale[j] * Y[i, j] + z_scale[j] * Z[i, j]

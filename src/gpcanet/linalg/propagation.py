@@ -1,0 +1,299 @@
+"""The propagation matrix P as an object that knows P @ F, and nothing else of it.
+
+P = (1 - beta) A~ + beta G, where A~ is the normalised adjacency with self-loops and G the
+ghost edges that labels add (paper, eq. 14). G is never formed: it is a diagonal plus a factor
+with one entry per labelled node.
+
+Inside, everything is written in the *walk variable*. With D the degrees (self-loop included),
+the symmetric D^-1/2 (A + I) D^-1/2 acting on F is the random walk D^-1 (A + I) acting on
+D^-1/2 F. So one kernel, which only adds neighbours' rows and divides by the degree, serves both
+normalisations and needs no stored edge values where the graph has none. The walk is
+self-adjoint in the inner product weighted by D, which is why the operator carries ``mass``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+Array = Any  # numpy.ndarray or torch.Tensor: the solvers use only what both offer
+
+Normalization = Literal["sym", "rw"]
+GhostForm = Literal["balanced", "paper"]
+
+#: Multiplications in one step from which the compiled kernel pays for being loaded. scipy does
+#: about a thousand million a second, so below this a whole solve stays under a second anyway.
+FUSED_WORK = 16_000_000
+
+
+class BlockOperator:
+    """What a block solver asks of P. Only ``matmul`` must be written.
+
+    A subclass works on any array type with numpy's operators, torch tensors included.
+    """
+
+    #: Row weights of the inner product in which P is self-adjoint; None for all ones.
+    mass: Array | None = None
+
+    #: Whether P is self-adjoint in that inner product.
+    self_adjoint: bool = True
+
+    def matmul(self, F: Array) -> Array:
+        raise NotImplementedError
+
+    def enter(self, X: Array) -> Array:
+        """The caller's block in the variable that ``step`` works on (may be X itself)."""
+        return X
+
+    def leave(self, F: Array) -> Array:
+        """The way back; may overwrite F."""
+        return F
+
+    def step(self, F: Array, X: Array, out: Array, a: float, b: float, c: float) -> Array:
+        """a P F + b X + c out; may overwrite and return ``out``, which c == 0 leaves unread."""
+        result = self.matmul(F)
+        result *= a
+        result += b * X
+        if c != 0:
+            result += c * out
+        return result
+
+    def dots(self, U: Array, V: Array) -> Array:
+        """The inner product of each column of U with the same column of V."""
+        product = U * V
+        return (product if self.mass is None else self.mass[:, None] * product).sum(0)
+
+    def combine_(self, Y: Array, y_scale: Array | float, Z: Array, z_scale: Array | float) -> Array:
+        """Y <- y_scale * Y + z_scale * Z, column by column."""
+        Y *= y_scale
+        Y += z_scale * Z
+        return Y
+
+
+class Propagation(BlockOperator):
+    """P of one graph for numpy blocks.
+
+    Parameters
+    ----------
+    indptr, indices, weights : ndarray
+        The symmetric adjacency in CSR form without self-loops; ``weights=None`` for all ones.
+    normalization : {"sym", "rw"}
+        D^-1/2 (A + I) D^-1/2 or D^-1 (A + I).
+    labels : ndarray of int, optional
+        A class code per node, -1 for none. Needed for ghost edges (``beta > 0``).
+    beta : float
+        Share of the ghost edges in P.
+    ghost : {"balanced", "paper"}
+        In the paper's form the ghost row of an unlabelled node is zero, which adds a ridge to
+        just those nodes. The balanced form gives such a node a ghost edge to itself instead,
+        so that every ghost row sums to one.
+    dtype : float32 or float64
+        Precision of the step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = Propagation(np.array([0, 1, 2]), np.array([1, 0]))  # a single edge
+    >>> P @ np.array([[1.0], [3.0]])
+    array([[2.],
+           [2.]])
+    """
+
+    mass: np.ndarray
+
+    def __init__(
+        self,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        normalization: Normalization = "sym",
+        labels: np.ndarray | None = None,
+        beta: float = 0.0,
+        ghost: GhostForm = "balanced",
+        dtype: Any = np.float64,
+    ) -> None:
+        self.indptr, self.indices = indptr, indices
+        self.n_nodes = len(indptr) - 1
+        self.shape = (self.n_nodes, self.n_nodes)
+        self.dtype = np.dtype(dtype)
+        self.weights = None if weights is None else weights.astype(self.dtype, copy=False)
+        self.normalization = normalization
+
+        degrees = self._degrees(weights)
+        self.mass = degrees.astype(self.dtype)
+        self._to_walk = (degrees**-0.5).astype(self.dtype) if normalization == "sym" else None
+        self._row_scale = ((1 - beta) / degrees).astype(self.dtype)
+        self._diagonal = np.zeros(self.n_nodes, self.dtype)
+        self._ghost: GhostFactor | None = None
+        self._matrix: sp.csr_array | None = None
+        if beta > 0:
+            self._add_ghost_edges(labels, beta, ghost, degrees)
+
+    def _degrees(self, weights: np.ndarray | None) -> np.ndarray:
+        if weights is None:
+            return np.diff(self.indptr) + 1.0
+        adjacency = sp.csr_array((weights, self.indices, self.indptr), shape=self.shape)
+        return adjacency.sum(axis=1, dtype=np.float64) + 1.0
+
+    def _add_ghost_edges(
+        self, labels: np.ndarray | None, beta: float, form: GhostForm, degrees: np.ndarray
+    ) -> None:
+        if labels is None:
+            labels = np.full(self.n_nodes, -1)
+        if form == "balanced":
+            self._diagonal[labels < 0] = beta
+        nodes = np.flatnonzero(labels >= 0)
+        if len(nodes) == 0:
+            return
+        _, codes = np.unique(labels[nodes], return_inverse=True)
+        degree = degrees[nodes]
+        # Each class is a projector on one vector q. Its two halves below already contain the
+        # change to the walk variable; they are proportional by D exactly when the ghost part
+        # is self-adjoint there.
+        if self.normalization == "sym":
+            size = np.bincount(codes)[codes]
+            left, right = (degree * size) ** -0.5, (degree / size) ** 0.5
+        elif form == "balanced":
+            size = np.bincount(codes, weights=degree)[codes]
+            left, right = size**-0.5, degree * size**-0.5
+        else:  # the walk's own plain class mean, as the authors' code has it
+            size = np.bincount(codes)[codes]
+            left = right = np.asarray(size**-0.5)
+            self.self_adjoint = bool(np.ptp(degree) == 0)
+        self._ghost = GhostFactor(nodes, codes, beta * left, right, self.n_nodes, self.dtype)
+
+    # -- as a matrix ----------------------------------------------------------------------
+
+    def __matmul__(self, F: np.ndarray) -> np.ndarray:
+        """P @ F in the caller's own variable."""
+        block = np.ascontiguousarray(F, dtype=self.dtype).reshape(self.n_nodes, -1)
+        return self.leave(self.matmul(self.enter(block))).reshape(F.shape)
+
+    @property
+    def row_weights(self) -> np.ndarray | None:
+        """Row weights of the objective that P belongs to: None (ones) for sym, D for rw."""
+        return None if self.normalization == "sym" else self.mass
+
+    # -- as an operator of the solvers, in the walk variable ------------------------------
+
+    def enter(self, X: np.ndarray) -> np.ndarray:
+        X = np.ascontiguousarray(X, dtype=self.dtype)
+        return X if self._to_walk is None else X * self._to_walk[:, None]
+
+    def leave(self, F: np.ndarray) -> np.ndarray:
+        if self._to_walk is not None:
+            F /= self._to_walk[:, None]
+        return F
+
+    def matmul(self, F: np.ndarray) -> np.ndarray:
+        return self.step(F, F, np.empty_like(F), 1.0, 0.0, 0.0)
+
+    def step(
+        self, F: np.ndarray, X: np.ndarray, out: np.ndarray, a: float, b: float, c: float
+    ) -> np.ndarray:
+        if self._is_heavy(F):
+            from . import kernels
+
+            scalar = self.dtype.type
+            with kernels.parallel_launch():
+                kernels.step(
+                    self.indptr, self.indices, self.weights, self._row_scale, self._diagonal,
+                    F, X, out, scalar(a), scalar(b), scalar(c),
+                )  # fmt: skip
+        else:
+            product = self.sparse_part @ F
+            product *= a
+            if b != 0:
+                product += b * X
+            if c != 0:
+                product += c * out
+            out = product
+        if self._ghost is not None:
+            self._ghost.add_to_(out, F, a)
+        return out
+
+    def dots(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        if self._is_heavy(U):
+            from . import kernels
+
+            with kernels.parallel_launch():
+                return kernels.dots(U, V, self.mass)
+        return np.asarray(np.einsum("i,ij,ij->j", self.mass, U, V, dtype="f8"))
+
+    def combine_(
+        self,
+        Y: np.ndarray,
+        y_scale: np.ndarray | float,
+        Z: np.ndarray,
+        z_scale: np.ndarray | float,
+    ) -> np.ndarray:
+        if not self._is_heavy(Y):
+            return super().combine_(
+                Y, np.asarray(y_scale, self.dtype), Z, np.asarray(z_scale, self.dtype)
+            )
+        from . import kernels
+
+        per_column = [np.broadcast_to(s, Y.shape[1]).astype(self.dtype) for s in (y_scale, z_scale)]
+        with kernels.parallel_launch():
+            kernels.combine(Y, per_column[0], Z, per_column[1])
+        return Y
+
+    def _is_heavy(self, F: np.ndarray) -> bool:
+        return (len(self.indices) + self.n_nodes) * F.shape[1] >= FUSED_WORK
+
+    # -- for factorisations ---------------------------------------------------------------
+
+    @property
+    def sparse_part(self) -> sp.csr_array:
+        """P in the walk variable without the ghost factor, as a sparse matrix."""
+        if self._matrix is None:
+            ones = np.ones(len(self.indices), self.dtype) if self.weights is None else self.weights
+            adjacency = sp.csr_array((ones, self.indices, self.indptr), shape=self.shape)
+            self._matrix = (
+                sp.diags_array(self._row_scale) @ adjacency
+                + sp.diags_array(self._row_scale + self._diagonal)
+            ).tocsr()
+        return self._matrix
+
+    @property
+    def ghost_factors(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """(U, V), n x classes, such that P is ``sparse_part`` + U V^T; None without ghosts."""
+        return None if self._ghost is None else self._ghost.dense()
+
+    def without_ghost_factor(self) -> Propagation:
+        """The same operator less U V^T, which is self-adjoint whatever the ghost form."""
+        twin = object.__new__(Propagation)
+        twin.__dict__.update(self.__dict__, _ghost=None, self_adjoint=True)
+        return twin
+
+
+class GhostFactor:
+    """U V^T with one non-zero per labelled node in each of U and V."""
+
+    def __init__(
+        self,
+        nodes: np.ndarray,
+        codes: np.ndarray,
+        left: np.ndarray,
+        right: np.ndarray,
+        n_nodes: int,
+        dtype: np.dtype,
+    ) -> None:
+        self.nodes, self.codes = nodes, codes
+        self.left = left.astype(dtype)
+        self.right_transposed = sp.csr_array(
+            (right.astype(dtype), (codes, nodes)), shape=(codes.max() + 1, n_nodes)
+        )
+
+    def add_to_(self, out: np.ndarray, F: np.ndarray, a: float) -> None:
+        class_sums = self.right_transposed @ F
+        out[self.nodes] += (self.left.dtype.type(a) * self.left)[:, None] * class_sums[self.codes]
+
+    def dense(self) -> tuple[np.ndarray, np.ndarray]:
+        V = np.ascontiguousarray(self.right_transposed.T.toarray())
+        U = np.zeros_like(V)
+        U[self.nodes, self.codes] = self.left
+        return U, V

@@ -1,0 +1,66 @@
+"""How GPCAClassifier decides what it was not told: folds, candidates, one rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Candidate(NamedTuple):
+    """One way to classify: everything that held-out labels may decide."""
+
+    alphas: tuple[float, ...]  # averaged
+    feature_scaling: str
+    normalize_embedding: bool
+    C: float
+
+
+class Fold(NamedTuple):
+    """Positions of labelled nodes to learn from and to be judged on."""
+
+    train: np.ndarray
+    held_out: np.ndarray
+
+
+def make_folds(codes: np.ndarray, n_folds: int, rng: np.random.Generator) -> list[Fold]:
+    """Split the labelled nodes by class, so that no training part ever lacks a class.
+
+    The only node of a class is always in training. Without any class of two nodes there is
+    nothing to hold out, and the list is empty.
+    """
+    fold_of = np.full(len(codes), -1)
+    dealt = 0
+    for code in range(codes.max() + 1):
+        members = rng.permutation(np.flatnonzero(codes == code))
+        if len(members) > 1:
+            # Each class goes on where the last one stopped: folds of equal size.
+            fold_of[members] = (dealt + np.arange(len(members))) % n_folds
+            dealt += len(members)
+    labelled = np.flatnonzero(codes >= 0)
+    return [
+        Fold(labelled[fold_of[labelled] != fold], np.flatnonzero(fold_of == fold))
+        for fold in np.unique(fold_of[fold_of >= 0])
+    ]
+
+
+def choose(
+    candidates: Iterable[Candidate], accuracy_of: Callable[[Candidate], float], n_judged: int
+) -> tuple[Candidate, float]:
+    """The best candidate, if it beats the first by more than one standard error; else the first.
+
+    A few dozen labels cannot tell dozens of candidates apart: the best of them is mostly the
+    luckiest. So the first, a setting that does well everywhere, must be beaten clearly.
+    """
+    scores = {candidate: accuracy_of(candidate) for candidate in candidates}
+    default = next(iter(scores))
+    best = max(scores, key=scores.__getitem__)
+    chosen = best if is_clearly_better(scores[best], scores[default], n_judged) else default
+    return chosen, scores[chosen]
+
+
+def is_clearly_better(accuracy: float, other: float, n_judged: int) -> bool:
+    """Whether an accuracy measured on n nodes exceeds another by more than a standard error."""
+    return accuracy > other + math.sqrt(accuracy * (1 - accuracy) / n_judged)

@@ -1,0 +1,41 @@
+"""Fixtures shared by the tests; what they are made of is in truth.py."""
+
+import pytest
+from truth import KINDS, random_features, random_graph, random_labels
+
+import gpcanet.linalg.propagation
+
+
+@pytest.fixture(params=list(KINDS))
+def any_graph(request):
+    """40 nodes: plain, weighted, disconnected, and with isolated nodes."""
+    return random_graph(**KINDS[request.param])
+
+
+@pytest.fixture
+def graph():
+    """40 weighted nodes in two parts, four of them isolated."""
+    return random_graph(**KINDS["isolated"])
+
+
+@pytest.fixture
+def X():
+    return random_features()
+
+
+@pytest.fixture
+def labels():
+    return random_labels()
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Send the smallest block through the compiled kernels."""
+    monkeypatch.setattr(gpcanet.linalg.propagation, "FUSED_WORK", 0)
+
+
+@pytest.fixture(params=["scipy", "compiled"])
+def either_path(request, monkeypatch):
+    """Run the test once on each implementation of the propagation step."""
+    work = 0 if request.param == "compiled" else float("inf")
+    monkeypatch.setattr(gpcanet.linalg.propagation, "FUSED_WORK", work)

@@ -1,0 +1,46 @@
+"""Generated graphs have the sizes, classes and neighbours they were asked for."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from gpcanet.datasets import block_model, neighbor_graph
+
+
+def test_block_model_has_the_homophily_asked_for():
+    data = block_model(3000, 30_000, n_classes=5, homophily=0.6, seed=1)
+    rows, columns = data.graph.adjacency.nonzero()
+    # An edge not drawn within its class falls there by chance, too.
+    sizes = np.bincount(data.y) / 3000
+    expected = 0.6 + 0.4 * (sizes**2).sum()
+    assert np.mean(data.y[rows] == data.y[columns]) == pytest.approx(expected, abs=0.03)
+    assert data.graph.n_edges == pytest.approx(30_000, rel=0.05)
+
+
+def test_features_lie_around_class_centres():
+    data = block_model(4000, 1000, n_features=10, n_classes=2, feature_noise=2.0)
+    spread = [data.X[data.y == c].std(axis=0) for c in (0, 1)]
+    np.testing.assert_allclose(spread, 2.0, rtol=0.1)
+    centres = [data.X[data.y == c].mean(axis=0) for c in (0, 1)]
+    assert np.linalg.norm(centres[0] - centres[1]) > 1
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not():
+    first, again, other = (block_model(200, 600, seed=seed) for seed in (4, 4, 5))
+    assert first.graph == again.graph
+    assert first.X.tobytes() == again.X.tobytes()
+    assert first.graph != other.graph
+
+
+def test_the_split_covers_every_node_once():
+    data = block_model(203, 600)
+    parts = np.concatenate([data.train, data.validation, data.test])
+    np.testing.assert_array_equal(np.sort(parts), np.arange(203))
+    visible = data.visible_labels(validation=False)
+    assert np.flatnonzero(visible >= 0).tolist() == sorted(data.train)
+
+
+def test_neighbours_of_a_digit_are_mostly_the_same_digit():
+    X, y = load_digits(return_X_y=True)
+    rows, columns = neighbor_graph(X, 5).adjacency.nonzero()
+    assert np.mean(y[rows] == y[columns]) > 0.95

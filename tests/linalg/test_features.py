@@ -1,0 +1,96 @@
+"""Centred features: sparse and dense must be the same matrix X - 1 mean^T."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from gpcanet.linalg import CenteredFeatures
+
+#: float32 entries of size 1 in sums of 30: a few times its epsilon of 1.2e-7.
+TOLERANCE = {np.float64: 1e-13, np.float32: 5e-6}
+
+
+@pytest.fixture(params=[np.float64, np.float32])
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture
+def raw(dtype):
+    rng = np.random.default_rng(0)
+    return (rng.standard_normal((30, 7)) * (rng.random((30, 7)) < 0.3)).astype(dtype)
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def centered(request, raw):
+    return CenteredFeatures(raw if request.param == "dense" else sp.csr_array(raw))
+
+
+@pytest.fixture
+def expected(raw):
+    """The centred matrix in double precision."""
+    return raw.astype(np.float64) - raw.mean(axis=0, dtype=np.float64)
+
+
+def test_mean_and_kind(raw, centered, dtype):
+    np.testing.assert_allclose(centered.mean, raw.mean(axis=0), atol=TOLERANCE[dtype])
+    assert centered.mean.dtype == centered.dtype == dtype
+    assert centered.shape == raw.shape
+    assert centered.is_sparse == sp.issparse(centered.X)
+
+
+@pytest.mark.parametrize("shape", [(7,), (7, 3)])
+def test_product(centered, expected, dtype, shape):
+    W = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+    product = centered @ W
+    assert product.dtype == dtype
+    np.testing.assert_allclose(product, expected @ W, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("shape", [(30,), (30, 3)])
+def test_transposed_product(centered, expected, dtype, shape):
+    F = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+    for _ in range(2):  # the second time from the kept transpose
+        product = centered.transposed_dot(F)
+        assert product.dtype == dtype
+        np.testing.assert_allclose(product, expected.T @ F, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0, 7), (2, 5), (6, 7)])
+def test_block_of_columns(centered, expected, dtype, begin, end):
+    block = centered.columns(begin, end)
+    assert isinstance(block, np.ndarray)
+    assert block.dtype == dtype
+    np.testing.assert_allclose(block, expected[:, begin:end], atol=TOLERANCE[dtype])
+
+
+def test_squared_norm_plain_and_weighted(centered, expected, dtype):
+    rtol = TOLERANCE[dtype]
+    assert centered.squared_norm(None) == pytest.approx((expected**2).sum(), rel=rtol)
+    weights = np.linspace(1, 9, 30).astype(dtype)
+    explicit = (weights[:, None] * expected**2).sum()
+    assert centered.squared_norm(weights) == pytest.approx(explicit, rel=rtol)
+
+
+def test_mean_of_many_single_precision_rows_is_summed_in_double():
+    X = np.full((300_000, 1), 0.1, np.float32)
+    for features in (CenteredFeatures(X), CenteredFeatures(sp.csr_array(X))):
+        assert features.mean[0] == np.float32(0.1)
+
+
+def test_sparse_single_precision_product_over_many_rows_is_as_good_as_dense():
+    """mean * sum(F) nearly cancels X^T F, so both must be summed better than entry by entry."""
+    rng = np.random.default_rng(0)
+    X = ((rng.random((200_000, 3)) < 0.5) + 0.5).astype(np.float32)
+    F = rng.random((200_000, 2)).astype(np.float32)
+    exact = CenteredFeatures(X.astype(np.float64)).transposed_dot(F.astype(np.float64))
+    for features in (CenteredFeatures(X), CenteredFeatures(sp.csr_array(X))):
+        error = np.abs(features.transposed_dot(F) - exact).max()
+        # 1e-6 of the size before it cancels, a few times float32's epsilon.
+        assert error < 1e-6 * np.abs(X.T @ F).max()
+
+
+def test_input_is_not_changed(raw):
+    kept = raw.copy()
+    CenteredFeatures(raw)
+    np.testing.assert_array_equal(raw, kept)

@@ -1,0 +1,127 @@
+"""transform, nodes= and inverse_transform of GPCA against dense formulas."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from truth import GHOSTS, dense_P, dense_solve, random_features, random_graph
+
+from gpcanet import GPCA
+
+SOLVERS = ["direct", "chebyshev", "cg", "fixed-point"]
+
+
+@pytest.fixture
+def rows():
+    """25 of the 40 nodes, in no order."""
+    return np.random.default_rng(7).permutation(40)[:25]
+
+
+@pytest.mark.parametrize(("beta", "ghost"), GHOSTS)
+@pytest.mark.parametrize("normalization", ["sym", "rw"])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_transform_of_the_training_graph_equals_fit_transform(
+    graph, X, labels, solver, normalization, beta, ghost
+):
+    """Also with ghost edges: the labels given to fit count again."""
+    model = GPCA(3, beta=beta, ghost=ghost, normalization=normalization, solver=solver, tol=1e-11)
+    Z = model.fit_transform(X, labels, graph=graph)
+    np.testing.assert_allclose(model.transform(X, graph=graph), Z, atol=1e-8)
+    # An equal graph in another form is the same graph.
+    np.testing.assert_allclose(model.transform(X, graph=graph.adjacency), Z, atol=1e-8)
+    fitted = GPCA(**model.get_params()).fit(X, labels, graph=graph)
+    np.testing.assert_array_equal(fitted.components_, model.components_)
+
+
+@pytest.mark.parametrize(("beta", "ghost"), GHOSTS)
+@pytest.mark.parametrize("normalization", ["sym", "rw"])
+def test_transform_of_a_new_graph_is_the_formula_without_labels(
+    graph, X, labels, normalization, beta, ghost
+):
+    options = {"beta": beta, "ghost": ghost, "normalization": normalization}
+    model = GPCA(3, alpha=4.0, **options).fit(X, labels, graph=graph)
+    other, X_other = (
+        random_graph(17, weighted=True, isolated=2, seed=8),
+        random_features(17, seed=9),
+    )
+    P = dense_P(other, **options)
+    expected = dense_solve(P, 4.0, (X_other - X.mean(axis=0)) @ model.components_.T)
+    np.testing.assert_allclose(model.transform(X_other, graph=other), expected, atol=1e-10)
+
+
+def test_another_graph_on_as_many_nodes_is_not_mistaken_for_the_training_graph(graph, X, labels):
+    model = GPCA(3, alpha=4.0, beta=0.5).fit(X, labels, graph=graph)
+    other = random_graph(seed=8)
+    expected = dense_solve(
+        dense_P(other, beta=0.5), 4.0, (X - X.mean(axis=0)) @ model.components_.T
+    )
+    np.testing.assert_allclose(model.transform(X, graph=other), expected, atol=1e-10)
+
+
+def test_fit_on_some_nodes_is_fit_on_their_subgraph(graph, X, labels, rows):
+    model = GPCA(3, beta=0.2)
+    Z = model.fit_transform(X[rows], labels[rows], graph=graph, nodes=rows)
+    alone = GPCA(3, beta=0.2)
+    expected = alone.fit_transform(X[rows], labels[rows], graph=graph.subgraph(rows))
+    np.testing.assert_allclose(Z, expected, atol=1e-12)
+    np.testing.assert_allclose(model.components_, alone.components_, atol=1e-12)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.3])
+@pytest.mark.parametrize("normalization", ["sym", "rw"])
+def test_new_rows_see_the_fitted_rows_as_neighbours(graph, X, labels, rows, normalization, beta):
+    """Rows of fit stay in the graph, with their features and labels; new rows have no label."""
+    options = {"beta": beta, "normalization": normalization}
+    model = GPCA(3, alpha=4.0, **options).fit(X[rows], labels[rows], graph=graph, nodes=rows)
+    new = np.setdiff1d(np.arange(40), rows)[:9]
+    both = np.concatenate([new, rows])
+    seen_labels = np.where(np.isin(both, rows), labels[both], -1)
+    P = dense_P(graph.subgraph(both), labels=seen_labels, **options)
+    projected = (X[both] - X[rows].mean(axis=0)) @ model.components_.T
+    expected = dense_solve(P, 4.0, projected)
+    Z = model.transform(X[new], graph=graph, nodes=new)
+    np.testing.assert_allclose(Z, expected[:9], atol=1e-10)
+    # Seen and new rows mixed: a seen row counts once, in the place it is asked for.
+    mixed = np.array([new[3], rows[0], new[0], rows[5]])
+    Z = model.transform(X[mixed], graph=graph, nodes=mixed)
+    order = np.concatenate([mixed, np.setdiff1d(rows, mixed)])
+    seen_labels = np.where(np.isin(order, rows), labels[order], -1)
+    P = dense_P(graph.subgraph(order), labels=seen_labels, **options)
+    projected = (X[order] - X[rows].mean(axis=0)) @ model.components_.T
+    np.testing.assert_allclose(Z, dense_solve(P, 4.0, projected)[:4], atol=1e-10)
+
+
+@pytest.mark.parametrize("density", [0.03, 0.5])
+@pytest.mark.parametrize("kinds", ["sparse then sparse", "sparse then dense", "dense then sparse"])
+def test_kind_of_features_may_change_between_fit_and_transform(graph, rows, kinds, density):
+    X = sp.random_array((40, 50), density=density, rng=np.random.default_rng(1), format="csr")
+    new = np.setdiff1d(np.arange(40), rows)
+    dense = GPCA(3, alpha=4.0).fit(X[rows].toarray(), graph=graph, nodes=rows)
+    expected = dense.transform(X[new].toarray(), graph=graph, nodes=new)
+    first, second = (X if kind == "sparse" else X.toarray() for kind in kinds.split(" then "))
+    model = GPCA(3, alpha=4.0).fit(first[rows], graph=graph, nodes=rows)
+    Z = model.transform(second[new], graph=graph, nodes=new)
+    np.testing.assert_allclose(Z, expected, atol=1e-10)
+
+
+def test_transform_with_nodes_of_a_graph_fitted_whole(graph, X, labels, rows):
+    """Nothing of the fitted rows but their labels is kept, so only the rows asked for count."""
+    model = GPCA(3, alpha=4.0, beta=0.3).fit(X, labels, graph=graph)
+    P = dense_P(graph.subgraph(rows), labels=labels[rows], beta=0.3)
+    expected = dense_solve(P, 4.0, (X[rows] - X.mean(axis=0)) @ model.components_.T)
+    Z = model.transform(X[rows], graph=graph, nodes=rows)
+    np.testing.assert_allclose(Z, expected, atol=1e-10)
+
+
+def test_inverse_transform_is_the_reconstruction(graph, X):
+    model = GPCA(3)
+    Z = model.fit_transform(X, graph=graph)
+    back = model.inverse_transform(Z)
+    np.testing.assert_allclose(back, Z @ model.components_ + X.mean(axis=0), atol=1e-12)
+    assert model.inverse_transform(Z.astype(np.float32)).dtype == np.float32
+    with pytest.raises(ValueError, match="Z has 2 columns, but the embedding has 3"):
+        model.inverse_transform(Z[:, :2])
+
+
+def test_all_components_without_a_graph_reconstruct_exactly(X):
+    model = GPCA()
+    np.testing.assert_allclose(model.inverse_transform(model.fit_transform(X)), X, atol=1e-12)

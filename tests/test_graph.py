@@ -1,0 +1,476 @@
+"""Graph: one form for every source, the rules of assembly, and what an immutable holder owes."""
+
+import copy
+import pickle
+import warnings
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+
+from gpcanet import GPCA, Graph, GraphWarning
+from gpcanet.graph import as_graph
+
+# Six nodes: a path 0 - 1 - 2, an edge 3 - 4, and 5 alone.
+EDGES = [(0, 1, 2.0), (1, 2, 0.5), (3, 4, 1.0)]
+N_NODES = 6
+INDPTR = [0, 1, 3, 4, 5, 6, 6]
+INDICES = [1, 0, 2, 1, 4, 3]
+WEIGHTS = [2.0, 2.0, 0.5, 0.5, 1.0, 1.0]
+
+SPARSE_FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
+
+
+def dense():
+    matrix = np.zeros((N_NODES, N_NODES))
+    for a, b, weight in EDGES:
+        matrix[a, b] = matrix[b, a] = weight
+    return matrix
+
+
+def edge_index():
+    """Both directions of every edge, and their weights."""
+    a, b, weights = (np.array(column) for column in zip(*EDGES, strict=True))
+    pairs = np.vstack([np.r_[a, b], np.r_[b, a]])
+    return pairs, np.r_[weights, weights]
+
+
+def networkx_graph(kind=nx.Graph, names=range(N_NODES)):
+    names = list(names)
+    graph = kind()
+    graph.add_nodes_from(names)
+    for a, b, weight in EDGES:
+        graph.add_edge(names[a], names[b], weight=weight)
+        if graph.is_directed():
+            graph.add_edge(names[b], names[a], weight=weight)
+    return graph
+
+
+def edge_table(names=range(N_NODES)):
+    a, b, weights = zip(*EDGES, strict=True)
+    names = list(names)
+    ends = {"source": [names[i] for i in a], "target": [names[i] for i in b]}
+    return {**ends, "weight": list(weights)}
+
+
+def torch_csr(torch):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        return torch.from_numpy(dense()).to_sparse_csr()
+
+
+def assert_is_the_graph(graph, *, weighted=True, node_ids=None):
+    np.testing.assert_array_equal(graph.indptr, INDPTR)
+    np.testing.assert_array_equal(graph.indices, INDICES)
+    if weighted:
+        np.testing.assert_array_equal(graph.weights, WEIGHTS)
+    else:
+        assert graph.weights is None
+    if node_ids is None:
+        assert graph.node_ids is None
+    else:
+        assert graph.node_ids.tolist() == list(node_ids)
+
+
+# -- every source gives the same graph ------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.parametrize("fmt", SPARSE_FORMATS)
+def test_scipy_sources_give_the_same_graph(fmt, kind):
+    matrix = getattr(sp, f"{fmt}_{kind}")(dense())
+    assert_is_the_graph(Graph(matrix))
+    assert_is_the_graph(as_graph(matrix, N_NODES))
+    booleans = getattr(sp, f"{fmt}_{kind}")(dense() != 0)
+    assert_is_the_graph(Graph(booleans), weighted=False)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dense_sources_give_the_same_graph(dtype):
+    assert_is_the_graph(Graph(dense().astype(dtype)))
+    assert_is_the_graph(Graph(dense().astype(dtype).tolist()))
+    assert_is_the_graph(as_graph(dense().astype(dtype), N_NODES))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.float64])
+def test_dense_ones_give_the_unweighted_graph(dtype):
+    assert_is_the_graph(Graph((dense() != 0).astype(dtype)), weighted=False)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
+def test_edge_index_gives_the_same_graph(dtype):
+    pairs, weights = edge_index()
+    pairs = pairs.astype(dtype)
+    assert_is_the_graph(Graph.from_edge_index(pairs, weights, n_nodes=N_NODES))
+    assert_is_the_graph(Graph.from_edge_index(pairs, n_nodes=N_NODES), weighted=False)
+    assert_is_the_graph(as_graph(pairs, N_NODES), weighted=False)
+    assert_is_the_graph(as_graph(pairs.tolist(), N_NODES), weighted=False)
+
+
+def test_torch_sources_give_the_same_graph():
+    torch = pytest.importorskip("torch")
+    pairs, weights = (torch.from_numpy(array) for array in edge_index())
+    tensor = torch.from_numpy(dense())
+    assert_is_the_graph(Graph.from_edge_index(pairs, weights, n_nodes=N_NODES))
+    assert_is_the_graph(as_graph(pairs, N_NODES), weighted=False)
+    with_gradient = tensor.clone().requires_grad_()
+    for adjacency in (tensor, with_gradient, tensor.to_sparse(), torch_csr(torch)):
+        assert_is_the_graph(Graph(adjacency))
+        assert_is_the_graph(as_graph(adjacency, N_NODES))
+    assert_is_the_graph(Graph((tensor != 0).to_sparse()), weighted=False)
+
+
+def test_pyg_data_gives_the_same_graph():
+    torch = pytest.importorskip("torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own use of torch.jit, on import
+        pyg = pytest.importorskip("torch_geometric.data")
+    pairs, weights = (torch.from_numpy(array) for array in edge_index())
+    data = pyg.Data(edge_index=pairs, edge_weight=weights, num_nodes=N_NODES)
+    assert_is_the_graph(Graph.from_pyg(data))
+    assert_is_the_graph(as_graph(data, N_NODES))
+    unweighted = pyg.Data(edge_index=pairs, x=torch.zeros(N_NODES, 1))
+    assert_is_the_graph(Graph.from_pyg(unweighted), weighted=False)
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
+@pytest.mark.parametrize(
+    "names", [list(range(6)), list("fbacde"), [(i, -i) for i in range(6)]], ids=type
+)
+def test_networkx_graphs_give_the_same_graph_under_their_names(kind, names):
+    graph = networkx_graph(kind, names)
+    assert_is_the_graph(Graph.from_networkx(graph), node_ids=names)
+    assert_is_the_graph(as_graph(graph, N_NODES), node_ids=names)
+    assert_is_the_graph(Graph.from_networkx(graph, weight=None), weighted=False, node_ids=names)
+    assert_is_the_graph(Graph.from_networkx(graph, weight="x"), weighted=False, node_ids=names)
+
+
+@pytest.mark.parametrize("names", [list(range(6)), list("fbacde"), [30, 10, 20, 0, 7, 5]], ids=str)
+@pytest.mark.parametrize("as_table", [dict, pd.DataFrame])
+def test_tables_give_the_same_graph_in_the_order_of_nodes(as_table, names):
+    table = as_table(edge_table(names))
+    assert_is_the_graph(Graph.from_edges(table, nodes=names), node_ids=names)
+    renamed = as_table(dict(zip(["u", "v", "w"], edge_table(names).values(), strict=True)))
+    graph = Graph.from_edges(renamed, source="u", target="v", weight="w", nodes=names)
+    assert_is_the_graph(graph, node_ids=names)
+    graph = Graph.from_edges(renamed, source="u", target="v", nodes=names)
+    assert_is_the_graph(graph, weighted=False, node_ids=names)
+
+
+def test_tables_without_nodes_sort_their_ids_whatever_the_order_of_rows():
+    table = pd.DataFrame(edge_table("fbacde"))
+    graph = Graph.from_edges(table)
+    assert graph.node_ids.tolist() == list("abcdf")
+    assert Graph.from_edges(table[::-1]) == graph
+    assert graph.adjacency[0, 1] == 0.5  # a - b
+
+
+# -- the rules of assembly ------------------------------------------------------------------
+
+
+def test_self_loops_are_dropped_and_counted():
+    graph = Graph(dense() + np.diag([1.0, 0, 3, 0, 0, 2]))
+    assert_is_the_graph(graph)
+    assert graph.summary().endswith(", 3 self-loops dropped")
+
+
+def test_entries_of_weight_zero_are_no_edges():
+    pairs = [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert Graph.from_edge_index(pairs, [1, 1, 0, 0]) == Graph.from_edge_index(
+        [[0, 1], [1, 0]], n_nodes=3
+    )
+    stored_zero = sp.csr_array(dense())
+    stored_zero.data[:] = 0
+    assert Graph(stored_zero) == Graph.without_edges(N_NODES)
+
+
+def test_repeated_edges_add_weights_and_without_weights_are_one():
+    pairs = [[0, 0, 1, 1], [1, 1, 0, 0]]
+    assert Graph.from_edge_index(pairs, [1.5, 2, 1.5, 2]).weights.tolist() == [3.5, 3.5]
+    unweighted = Graph.from_edge_index(pairs)
+    assert not unweighted.is_weighted
+    assert unweighted.n_edges == 1
+    assert unweighted.summary().endswith(", 2 repeated edges merged")
+    table = {"source": ["a", "a"], "target": ["b", "b"]}
+    assert not Graph.from_edges(table).is_weighted
+    assert Graph.from_edges({**table, "weight": [1, 2]}).weights.tolist() == [3, 3]
+    multigraph = nx.MultiGraph([(0, 1, {"weight": 1}), (1, 0, {"weight": 2})])
+    assert Graph.from_networkx(multigraph).weights.tolist() == [3, 3]
+    assert not Graph.from_networkx(multigraph, weight=None).is_weighted
+
+
+@pytest.mark.parametrize("values", [[1.5, 2], [1, 1], [200, 100]], ids=str)
+def test_entries_a_sparse_matrix_holds_twice_add_up_in_every_format(values):
+    data = np.array(values * 2, np.uint8 if max(values) == 200 else np.float64)
+    coo = sp.coo_array((data, ([0, 0, 1, 1], [1, 1, 0, 0])), shape=(2, 2))
+    csr = sp.csr_array((data, [1, 1, 0, 0], [0, 2, 4]), shape=(2, 2))
+    assert Graph(coo).weights.tolist() == [sum(values)] * 2
+    assert Graph(csr) == Graph(coo) == Graph(csr.T)
+
+
+def test_networkx_edges_without_the_attribute_weigh_one():
+    graph = nx.path_graph(3)
+    graph.edges[0, 1]["weight"] = 4
+    assert Graph.from_networkx(graph).weights.tolist() == [4, 4, 1, 1]
+
+
+def test_directions_are_joined_by_the_larger_weight():
+    with pytest.warns(GraphWarning, match="weights differ by direction"):
+        graph = Graph(np.array([[0, 1.0], [5.0, 0]]))
+    assert graph.weights.tolist() == [5, 5]
+    with pytest.warns(GraphWarning):
+        assert_is_the_graph(Graph(np.triu(dense())))
+
+
+@pytest.mark.parametrize(
+    ("build", "named"),
+    [
+        (lambda: Graph(np.triu(dense())), "adjacency"),
+        (lambda: Graph(sp.csr_array(np.triu(dense()))), "adjacency"),
+        (lambda: Graph.from_edge_index([[0, 1, 3], [1, 2, 4]], n_nodes=6), "edge_index"),
+        (lambda: Graph.from_networkx(nx.DiGraph([(0, 1), (1, 2), (3, 4)])), "networkx graph"),
+        (lambda: as_graph(np.triu(dense()), 6), "adjacency"),
+    ],
+)
+def test_directed_sources_warn_with_the_number_of_one_way_edges(build, named):
+    with pytest.warns(
+        GraphWarning, match=f"the {named} is directed .3 edges in one direction only"
+    ):
+        graph = build()
+    assert graph.summary().endswith(", 3 one-way edges made two-way")
+
+
+def test_a_table_lists_each_edge_once_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph = Graph.from_edges(edge_table())
+    assert "one-way" not in graph.summary()
+
+
+def test_the_source_is_neither_changed_nor_shared():
+    matrix, (pairs, weights) = sp.csr_array(np.eye(6) + dense()), edge_index()
+    names, before = np.array(list("abcdef")), matrix.copy()
+    graph = Graph(matrix, node_ids=names)
+    Graph.from_edge_index(pairs, weights, n_nodes=6)
+    assert (matrix != before).nnz == 0
+    assert all(array.flags.writeable for array in (matrix.data, pairs, weights, names))
+    names[0] = "z"
+    assert graph.node_ids[0] == "a"
+
+
+# -- what it says of itself -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("graph", "text"),
+    [
+        (Graph(dense()), "6 nodes, 3 edges, weighted, 3 components, 1 isolated node"),
+        (Graph.without_edges(1), "1 node, 0 edges, unweighted, 1 component, 1 isolated node"),
+        (
+            Graph.without_edges(2345),
+            "2,345 nodes, 0 edges, unweighted, 2,345 components, 2,345 isolated nodes",
+        ),
+        (
+            Graph(np.ones((3, 3))),
+            "3 nodes, 3 edges, unweighted, 1 component, 0 isolated nodes, 3 self-loops dropped",
+        ),
+    ],
+)
+def test_summary_counts_nodes_edges_components_and_changes(graph, text):
+    assert graph.summary() == text
+    sizes = f"n_nodes={graph.n_nodes}, n_edges={graph.n_edges}, weighted={graph.is_weighted}"
+    assert repr(graph) == f"Graph({sizes})"
+
+
+def test_adjacency_is_a_fresh_symmetric_float_array():
+    graph = Graph(dense())
+    graph.adjacency.data[:] = 7
+    graph.adjacency.indices[:] = 0
+    assert isinstance(graph.adjacency, sp.csr_array)
+    assert graph.adjacency.dtype == np.float64
+    np.testing.assert_array_equal(graph.adjacency.toarray(), dense())
+
+
+@st.composite
+def edge_lists(draw):
+    """Edges of any kind among few nodes: loops, repeats, one-way, weight 0."""
+    n_nodes = draw(st.integers(1, 9))
+    node = st.integers(0, n_nodes - 1)
+    edges = draw(st.lists(st.tuples(node, node, st.integers(0, 3)), max_size=25))
+    return n_nodes, edges
+
+
+def graph_of(n_nodes, edges):
+    table = dict(zip(["source", "target", "weight"], np.array(edges).reshape(-1, 3).T, strict=True))
+    return Graph.from_edges(table, nodes=range(n_nodes))
+
+
+@settings(deadline=None, max_examples=150)
+@given(edge_lists())
+def test_any_edge_list_becomes_a_symmetric_sorted_graph_without_loops(drawn):
+    n_nodes, edges = drawn
+    graph = graph_of(n_nodes, edges)
+    one_way = np.zeros((n_nodes, n_nodes))
+    for a, b, weight in edges:
+        one_way[a, b] += weight * (a != b)
+    expected = np.maximum(one_way, one_way.T)
+    np.testing.assert_array_equal(graph.adjacency.toarray(), expected)
+    assert len(graph.indices) == np.count_nonzero(expected)
+    for begin, end in zip(graph.indptr[:-1], graph.indptr[1:], strict=True):
+        assert np.all(np.diff(graph.indices[begin:end]) > 0)
+    reference = nx.from_numpy_array(expected)
+    assert graph.n_edges == reference.number_of_edges()
+    assert graph.n_components == nx.number_connected_components(reference)
+    assert graph.n_isolated == nx.number_of_isolates(reference)
+    assert graph.is_weighted == bool(np.any(expected > 1))
+
+
+@settings(deadline=None, max_examples=100)
+@given(edge_lists(), st.randoms(use_true_random=False))
+def test_subgraph_takes_nodes_in_any_order(drawn, random):
+    graph = graph_of(*drawn)
+    order = list(range(graph.n_nodes))
+    random.shuffle(order)
+    permuted = graph.subgraph(order)
+    assert permuted.node_ids.tolist() == order
+    assert permuted.subgraph(np.argsort(order)) == graph
+    some = order[: max(1, graph.n_nodes // 2)]
+    part = graph.subgraph(some)
+    np.testing.assert_array_equal(
+        part.adjacency.toarray(), graph.adjacency.toarray()[np.ix_(some, some)]
+    )
+
+
+# -- node ids -------------------------------------------------------------------------------
+
+IDS = {
+    "text": list("fbacde"),
+    "integers": [5, 3, 9, 1, 0, 7],
+    "several types": [1, "a", 2.5, "b", -3, "1"],
+    "tuples": [(i, -i) for i in range(6)],
+    "tuples of several lengths": ["a", (1,), (1, 2), 3, (4, 5, 6), "b"],
+}
+
+
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
+def test_ids_come_back_in_order_and_are_found_again(ids):
+    graph = Graph(dense(), node_ids=ids)
+    assert graph.node_ids.tolist() == ids
+    assert graph.positions(ids).tolist() == [0, 1, 2, 3, 4, 5]
+    assert graph.positions([ids[4], ids[1], ids[4]]).tolist() == [4, 1, 4]
+    assert graph.subgraph([4, 1]).node_ids.tolist() == [ids[4], ids[1]]
+
+
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
+@pytest.mark.parametrize("as_table", [dict, pd.DataFrame])
+def test_tables_take_ids_of_any_type(as_table, ids):
+    table = as_table(edge_table(ids))
+    assert_is_the_graph(Graph.from_edges(table, nodes=ids), node_ids=ids)
+    assert set(Graph.from_edges(table).node_ids.tolist()) == set(ids[:5])
+
+
+# -- immutability, copies and scikit-learn --------------------------------------------------
+
+
+def test_attributes_can_be_neither_set_nor_deleted():
+    graph = Graph(dense())
+    with pytest.raises(AttributeError, match=r"Graph is immutable; build a new one.*'weights'"):
+        graph.weights = None
+    with pytest.raises(AttributeError, match="Graph is immutable"):
+        del graph.indptr
+
+
+@pytest.mark.parametrize("through", [lambda g: g, lambda g: pickle.loads(pickle.dumps(g))])
+def test_arrays_are_read_only_also_after_pickling(through):
+    graph = through(Graph(dense(), node_ids=list("abcdef")))
+    for array in (graph.indptr, graph.indices, graph.weights, graph.node_ids):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[1]
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))]
+)
+@pytest.mark.parametrize("node_ids", [None, *IDS.values()], ids=["none", *IDS])
+def test_copies_and_pickles_are_equal(copied, node_ids):
+    graph = Graph(dense() + np.eye(6), node_ids=node_ids)
+    again = copied(graph)
+    assert again == graph
+    assert hash(again) == hash(graph)
+    assert again.summary() == graph.summary()
+
+
+def test_equality_looks_at_structure_weights_and_ids():
+    graph = Graph(dense())
+    assert graph == Graph(sp.coo_array(dense()))
+    assert len({graph, Graph(dense())}) == 1
+    assert graph != Graph(dense() != 0)
+    assert graph != Graph(dense() * 2)
+    assert graph != Graph(dense(), node_ids=range(6))
+    assert Graph(dense(), node_ids=range(6)) != Graph(dense(), node_ids=list("abcdef"))
+    assert graph != Graph.without_edges(6)
+    assert graph != "a graph"
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Keeps what scikit-learn handed it; as a parameter, a graph must survive clone."""
+
+    def __init__(self, template=None):
+        self.template = template
+
+    def fit(self, X, y, *, graph, nodes):
+        self.classes_, self.graph_, self.nodes_, self.rows_ = np.unique(y), graph, nodes, X[:, 0]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+def test_scikit_learn_hands_a_graph_on_whole():
+    graph = Graph(dense(), node_ids=list("abcdef"))
+    assert not any(hasattr(graph, name) for name in ("__len__", "shape", "__array__", "__iter__"))
+    assert clone(Recorder(graph)).template is graph
+    X, y = np.arange(6.0).reshape(-1, 1), np.array([0, 1] * 3)
+    with sklearn.config_context(enable_metadata_routing=True):
+        recorder = Recorder().set_fit_request(graph=True, nodes=True)
+        params = {"graph": graph, "nodes": np.arange(6)}
+        result = cross_validate(recorder, X, y, cv=3, params=params, return_estimator=True)
+    for fitted in result["estimator"]:
+        assert fitted.graph_ is graph
+        assert len(fitted.nodes_) == 4
+        np.testing.assert_array_equal(fitted.nodes_, fitted.rows_)
+
+
+def test_grid_search_of_a_pipeline_equals_fitting_each_fold_by_hand():
+    rng = np.random.default_rng(0)
+    graph = Graph.from_networkx(nx.planted_partition_graph(2, 10, 0.5, 0.2, seed=0))
+    y = np.repeat([0, 1], 10)
+    X, nodes = rng.normal(size=(20, 3)) + 0.3 * y[:, None], np.arange(20)
+    folds = [(np.delete(nodes, np.s_[i::4]), nodes[i::4]) for i in range(4)]
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(GPCA(2), LogisticRegression())
+        search = GridSearchCV(pipeline, {"gpca__alpha": [5.0]}, cv=folds, error_score="raise")
+        search.fit(X, y, graph=graph, nodes=nodes)
+    for i, (train, test) in enumerate(folds):
+        gpca = GPCA(2, alpha=5.0)
+        Z = gpca.fit_transform(X[train], graph=graph, nodes=train)
+        held_out = gpca.transform(X[test], graph=graph, nodes=test)
+        score = LogisticRegression().fit(Z, y[train]).score(held_out, y[test])
+        assert search.cv_results_[f"split{i}_test_score"][0] == score
+
+
+def test_as_graph_knows_graphs_nothing_and_two_by_two():
+    graph, two = Graph(dense()), np.array([[0, 3], [3, 0]])
+    assert as_graph(graph, N_NODES) is graph
+    assert as_graph(None, 4) == Graph.without_edges(4)
+    assert as_graph(two, 2) == Graph(two)
+    assert as_graph(two, 4) == Graph.from_edge_index(two, n_nodes=4)

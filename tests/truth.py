@@ -1,0 +1,118 @@
+"""What the library must equal, written down from the formulas with dense numpy arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpcanet import Graph
+from gpcanet.linalg import Propagation
+
+#: The kinds of graph that every part of the method has to cope with.
+KINDS = {
+    "plain": {},
+    "weighted": {"weighted": True},
+    "disconnected": {"parts": 3},
+    "isolated": {"parts": 2, "isolated": 4, "weighted": True},
+}
+
+#: Every (beta, ghost form) pair that differs: without ghost edges the form does not matter.
+GHOSTS = [(0.0, "balanced"), (0.1, "balanced"), (0.1, "paper"), (0.5, "balanced"), (0.5, "paper")]
+
+
+def random_graph(n=40, *, weighted=False, parts=1, isolated=0, seed=0) -> Graph:
+    """Connected parts of random edges, then isolated nodes, all in a random order."""
+    rng = np.random.default_rng(seed)
+    A = np.zeros((n, n))
+    for members in np.array_split(rng.permutation(n)[isolated:], parts):
+        m = len(members)
+        path = np.column_stack([members[:-1], members[1:]])
+        chords = members[rng.integers(0, m, (2 * m, 2))]
+        for i, j in np.vstack([path, chords]):
+            if i != j:
+                A[i, j] = A[j, i] = rng.uniform(0.1, 3.0) if weighted else 1.0
+    return Graph(A)
+
+
+def random_features(n=40, d=6, seed=1) -> np.ndarray:
+    """Columns of clearly different size, so that eigenvalues are apart; means are not zero."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)) * np.linspace(3, 1, d) + rng.uniform(-2, 2, d)
+
+
+def random_labels(n=40, classes=3, seed=2) -> np.ndarray:
+    """About half of the nodes labelled, every class at least once, -1 for the rest."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, n)
+    labels[rng.random(n) < 0.5] = -1
+    labels[rng.choice(n, classes, replace=False)] = np.arange(classes)
+    return labels
+
+
+def degrees(graph: Graph) -> np.ndarray:
+    return graph.adjacency.toarray().sum(axis=1) + 1.0
+
+
+def dense_ghost(labels, D, normalization, ghost) -> np.ndarray:
+    """The ghost part of P: class means for labelled nodes, by one of three rules."""
+    labelled = labels >= 0
+    Y = (labels[:, None] == np.unique(labels[labelled])[None, :]).astype(float)
+    if normalization == "rw" and ghost == "balanced":
+        G = Y @ np.linalg.inv(Y.T @ np.diag(D) @ Y) @ Y.T @ np.diag(D)
+    else:
+        G = Y @ Y.T
+        sums = G.sum(axis=1)
+        scale = np.divide(1, np.sqrt(sums), out=np.zeros_like(sums), where=sums > 0)
+        G = scale[:, None] * G * scale[None, :]
+    return G + np.diag((~labelled).astype(float)) if ghost == "balanced" else G
+
+
+def dense_P(graph, normalization="sym", labels=None, beta=0.0, ghost="balanced") -> np.ndarray:
+    A = graph.adjacency.toarray() + np.eye(graph.n_nodes)
+    D = A.sum(axis=1)
+    P = A / np.sqrt(np.outer(D, D)) if normalization == "sym" else A / D[:, None]
+    if beta == 0:
+        return P
+    labels = np.full(len(D), -1) if labels is None else labels
+    return (1 - beta) * P + beta * dense_ghost(labels, D, normalization, ghost)
+
+
+def dense_system(P, alpha) -> np.ndarray:
+    identity = np.eye(len(P))
+    return identity + alpha * (identity - P)
+
+
+def dense_solve(P, alpha, X) -> np.ndarray:
+    return np.linalg.inv(dense_system(P, alpha)) @ X
+
+
+def row_weights(graph, normalization) -> np.ndarray:
+    """Row weights of the objective: ones for sym, degrees for rw."""
+    return np.ones(graph.n_nodes) if normalization == "sym" else degrees(graph)
+
+
+def dense_components(X, P, alpha, k, weights) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues and eigenvectors of the symmetrised X^T D (I + alpha L)^-1 X."""
+    M = X.T @ (weights[:, None] * dense_solve(P, alpha, X))
+    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    return values[::-1][:k], vectors[:, ::-1][:, :k]
+
+
+def objective(X, Z, W, P, alpha, weights) -> float:
+    """||X - Z W^T||^2 + alpha tr(Z^T L Z), rows weighted."""
+    LZ = Z - P @ Z
+    misfit = (weights[:, None] * (X - Z @ W.T) ** 2).sum()
+    return float(misfit + alpha * (weights[:, None] * Z * LZ).sum())
+
+
+def same_subspace(W, W0) -> float:
+    """Largest sine of an angle between the two column spaces (both orthonormal)."""
+    return float(np.linalg.norm(W @ W.T - W0 @ W0.T, 2))
+
+
+def align_signs(Z, Z0) -> np.ndarray:
+    """Z with each column turned towards the same column of Z0."""
+    return Z * np.where((Z * Z0).sum(axis=0) < 0, -1.0, 1.0)
+
+
+def propagation(graph: Graph, **options) -> Propagation:
+    return Propagation(graph.indptr, graph.indices, graph.weights, **options)

@@ -19,8 +19,9 @@ lint: $(VENV)/test.ready
 	$(BIN)/mypy
 
 bench: $(VENV)/test.ready
-	$(BIN)/python benchmarks/step.py
-	$(BIN)/python benchmarks/script.py
+	$(BIN)/python benchmarks/step.py --save
+	$(BIN)/python benchmarks/cold_start.py --save
+	$(BIN)/python benchmarks/script.py --save
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import sklearn
 RESULTS = Path(__file__).parent / "results"
 
 
-def interleaved(tasks: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+def interleaved(tasks: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
     """Least seconds of each task; the tasks take turns, so that noise meets all of them."""
     for task in tasks.values():
         task()  # compiles, and fills caches

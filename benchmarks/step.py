@@ -5,6 +5,9 @@ Run with ``make bench``, or alone: ``python benchmarks/step.py --save``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from measure import arguments, interleaved, save
@@ -20,7 +23,7 @@ def main() -> None:
     options = arguments(__doc__)
     data = block_model(N_NODES, N_EDGES, n_features=N_FEATURES, n_classes=40)
     graph, X = data.graph, np.asarray(data.X)
-    c = np.float32(ALPHA / (1 + ALPHA))
+    c = ALPHA / (1 + ALPHA)
     F = np.random.default_rng(0).standard_normal(X.shape, dtype=np.float32)
 
     ours = Propagation(graph.indptr, graph.indices, dtype=np.float32)
@@ -32,9 +35,9 @@ def main() -> None:
     loops = sp.eye_array(graph.n_nodes, dtype=np.float32)
     P = (scale @ (graph.adjacency.astype(np.float32) + loops) @ scale).tocsr()
 
-    tasks = {
+    tasks: dict[str, Callable[[], Any]] = {
         "gpcanet": lambda: ours.step(F_walk, X_walk, out, c, 1 - c, 0.0),
-        "scipy": lambda: c * (P @ F) + (1 - c) * X,
+        "scipy": lambda: np.float32(c) * (P @ F) + np.float32(1 - c) * X,
     }
     try:
         import torch
@@ -46,7 +49,7 @@ def main() -> None:
             size=P.shape, check_invariants=False,
         )  # fmt: skip
         F_torch, X_torch = torch.from_numpy(F), torch.from_numpy(X)
-        tasks["torch sparse CSR"] = lambda: float(c) * (P_torch @ F_torch) + float(1 - c) * X_torch
+        tasks["torch sparse CSR"] = lambda: c * (P_torch @ F_torch) + (1 - c) * X_torch
 
     error = np.abs(ours.leave(tasks["gpcanet"]().copy()) - tasks["scipy"]()).max()
     seconds = interleaved(tasks, options.repeats)

@@ -29,7 +29,7 @@ from .validation import (
 # What is tried where nothing is given, the default first (see selection.choose).
 FEATURE_SCALINGS = ("l2", "none", "tfidf")
 EMBEDDING_NORMS = (False, True)
-INVERSE_PENALTIES = (0.3, 1.0, 0.1, 3.0, 10.0, 0.03)
+INVERSE_PENALTIES = (0.3, 1.0, 0.1, 3.0, 10.0)
 
 
 class GPCAClassifier(ClassifierMixin, BaseEstimator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -10,10 +11,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from .graph import Graph
-from .linalg import Propagation, Solver
+from .linalg import Propagation, Solver, one_blas_thread
 
 #: Strength of correct-and-smooth, as an alpha: a walk that restarts every sixth step.
 SMOOTHING_ALPHA = 5.0
+
+#: Entries of Z up to which a head trains on one thread.
+SMALL_HEAD = 1_000_000
 
 
 class FeatureScaler:
@@ -43,7 +47,8 @@ class Head:
     def fit(self, Z: np.ndarray, codes: np.ndarray) -> Self:
         # Rows of unit length on average, so that one C means the same for every X.
         self.scale = 1 / (np.sqrt(np.mean(np.sum(Z**2, axis=1))) or 1.0)
-        self.regression.fit(self._prepared(Z), codes)
+        with one_blas_thread() if Z.size <= SMALL_HEAD else nullcontext():
+            self.regression.fit(self._prepared(Z), codes)
         return self
 
     def predict_proba(self, Z: np.ndarray) -> np.ndarray:

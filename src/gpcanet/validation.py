@@ -145,7 +145,7 @@ def check_held_out(validation: Any, codes: np.ndarray, classes: np.ndarray) -> n
     only = np.setdiff1d(codes[held_out], codes[~held_out])
     if len(only):
         raise ValueError(
-            f"class {classes.tolist()[only[0]]!r} is in validation only; training needs at least one "
-            f"node of every class"
+            f"class {classes.tolist()[only[0]]!r} is in validation only; training needs at least "
+            f"one node of every class"
         )
     return held_out

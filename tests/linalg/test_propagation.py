@@ -203,7 +203,9 @@ def test_missing_weights_are_ones_to_the_last_bit(wide, dtype):
 def test_dots_kernel_equals_numpy(wide, dtype):
     P, F = wide
     U, V, mass = F.astype(dtype), (F[:, ::-1] ** 2).astype(dtype), P.mass.astype(dtype)
-    result = kernels.dots(U, V, mass)
+    parts = np.zeros((kernels.N_PARTS, U.shape[1]))
+    kernels.partial_dots(U, V, mass, parts)
+    result = parts.sum(axis=0)
     assert result.dtype == np.float64
     # Products of float32 are rounded to float32 before they are added up in float64.
     size = np.einsum("i,ij,ij->j", mass, np.abs(U), V, dtype="f8")

@@ -4,6 +4,7 @@ from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of
 from .features import CenteredFeatures
 from .propagation import BlockOperator, GhostForm, Normalization, Propagation
 from .solve import Method, Solution, Solver
+from .threads import one_blas_thread
 
 __all__ = [
     "BlockOperator",
@@ -17,4 +18,5 @@ __all__ = [
     "fix_signs",
     "leading_eigenpairs",
     "leading_eigenpairs_of",
+    "one_blas_thread",
 ]

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
+from .threads import one_blas_thread
+
 #: Entries this close to the largest one count as equally large when a sign is chosen.
 SIGN_TOLERANCE = 1e-4
 
@@ -32,7 +34,8 @@ def leading_eigenpairs_of(
     start = np.random.default_rng(0).standard_normal(d)
     if not np.any(apply(start)):  # the zero matrix, which ARPACK refuses
         return np.zeros(k), np.eye(d, k)
-    values, vectors = scipy.sparse.linalg.eigsh(operator, k=k, which="LA", v0=start)
+    with one_blas_thread():
+        values, vectors = scipy.sparse.linalg.eigsh(operator, k=k, which="LA", v0=start)
     order = np.argsort(values)[::-1]
     return values[order], fix_signs(vectors[:, order])
 

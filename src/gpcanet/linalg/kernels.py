@@ -25,6 +25,9 @@ PREFETCH_DISTANCE = 8
 
 _CACHE_LINE_BYTES = 64
 
+#: Parts a sum over rows is cut into: more than a laptop has cores.
+N_PARTS = 64
+
 _launch = threading.Lock()
 
 
@@ -124,18 +127,17 @@ def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c):
 
 
 @nb.njit(parallel=True, fastmath={"contract"}, cache=True)
-def dots(U, V, mass):
-    """Per column, the sum over rows of mass * U * V, added up in float64."""
+def partial_dots(U, V, mass, parts):
+    """Per column, the sum over rows of mass * U * V; part p of the rows goes to parts[p].
+
+    ``parts`` is float64 and zero. Its length, not the number of threads, fixes the rounding.
+    """
     n, d = U.shape
-    n_chunks = (n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK
-    # At most 64 partial sums: enough for any laptop's cores, a fixed number for fixed rounding.
-    n_parts = min(64, n_chunks)
-    parts = np.zeros((n_parts, d))
+    n_parts = len(parts)
     for part in nb.prange(n_parts):
         for i in range(part * n // n_parts, (part + 1) * n // n_parts):
             for j in range(d):
                 parts[part, j] += mass[i] * U[i, j] * V[i, j]
-    return parts.sum(axis=0)
 
 
 @nb.njit(parallel=True, fastmath={"contract"}, cache=True)

@@ -219,8 +219,10 @@ class Propagation(BlockOperator):
         if self._is_heavy(U):
             from . import kernels
 
+            parts = np.zeros((kernels.N_PARTS, U.shape[1]))
             with kernels.parallel_launch():
-                return kernels.dots(U, V, self.mass)
+                kernels.partial_dots(U, V, self.mass, parts)
+            return parts.sum(axis=0)
         return np.asarray(np.einsum("i,ij,ij->j", self.mass, U, V, dtype="f8"))
 
     def combine_(

@@ -1,0 +1,39 @@
+"""What the documents name exists."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+THEORY = (ROOT / "docs" / "theory.md").read_text()
+
+NAMED_TESTS = sorted(set(re.findall(r"`(tests/[\w/.]+)::(\w+)`", THEORY)))
+NAMED_OBJECTS = sorted(set(re.findall(r"`(gpcanet(?:\.\w+)+)`", THEORY)))
+
+
+@pytest.mark.parametrize(("path", "test"), NAMED_TESTS)
+def test_every_test_named_in_the_theory_exists(path, test):
+    assert f"def {test}(" in (ROOT / path).read_text()
+
+
+@pytest.mark.parametrize("name", NAMED_OBJECTS)
+def test_every_object_named_in_the_theory_exists(name):
+    module, attribute = name.rsplit(".", 1)
+    assert hasattr(importlib.import_module(module), attribute)
+
+
+def test_the_theory_names_tests_and_objects():
+    assert len(NAMED_TESTS) >= 10
+    assert len(NAMED_OBJECTS) >= 4
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/decisions.md"])
+def test_links_and_make_targets_of_the_documents_exist(document):
+    text = (ROOT / document).read_text()
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
+        assert ((ROOT / document).parent / target).exists()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`?make (\w+)", text):
+        assert f"\n{target}:" in makefile

@@ -42,6 +42,9 @@ LANCZOS_FEATURES = 1000
 #: Columns of a sparse X that are made dense at a time.
 COLUMNS_PER_BLOCK = 256
 
+#: Entries of the adjacency, and steps, from which a better order of the nodes pays.
+REORDERED_ENTRIES, REORDERED_STEPS = 1_000_000, 4
+
 #: A sparse X at least this full and at most this large is quicker as a dense array.
 DENSE_SHARE, DENSE_BYTES = 0.05, 2**29
 
@@ -345,7 +348,12 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             beta=float(self.beta),
             ghost=self.ghost,  # type: ignore[arg-type]
             dtype=dtype,
+            reorder=len(graph.indices) >= REORDERED_ENTRIES and self._takes_steps(),
         )
+
+    def _takes_steps(self) -> bool:
+        few = self.n_iter is not None and self.n_iter < REORDERED_STEPS
+        return self.alpha > 0 and self.solver != "direct" and not few
 
     def _solver(self, P: Propagation, dtype: Any = None) -> Solver:
         single = np.dtype(dtype or P.dtype) == np.float32

@@ -5,6 +5,7 @@ Run with ``make bench``, or alone: ``python benchmarks/step.py --save``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,7 @@ def main() -> None:
     except ImportError:
         print("torch is not installed: skipped")
     else:
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
         P_torch = torch.sparse_csr_tensor(
             torch.from_numpy(P_scipy.indptr),
             torch.from_numpy(P_scipy.indices), torch.from_numpy(P_scipy.data),

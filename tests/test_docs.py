@@ -35,5 +35,5 @@ def test_links_and_make_targets_of_the_documents_exist(document):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
         assert ((ROOT / document).parent / target).exists()
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"`?make (\w+)", text):
+    for target in re.findall(r"(?m)(?:^|`)make (\w+)", text):
         assert f"\n{target}:" in makefile

@@ -23,8 +23,8 @@ Array = Any  # numpy.ndarray or torch.Tensor: the solvers use only what both off
 Normalization = Literal["sym", "rw"]
 GhostForm = Literal["balanced", "paper"]
 
-#: Multiplications in one step from which the compiled kernel pays for being loaded. scipy does
-#: about a thousand million a second, so below this a whole solve stays under a second anyway.
+#: Multiplications from which a compiled kernel pays for being loaded. scipy does about a thousand
+#: million a second, so below this a whole solve stays under a second anyway.
 FUSED_WORK = 16_000_000
 
 
@@ -214,7 +214,7 @@ class Propagation(BlockOperator):
     def step(
         self, F: np.ndarray, X: np.ndarray, out: np.ndarray, a: float, b: float, c: float
     ) -> np.ndarray:
-        if self._is_heavy(F):
+        if (len(self.indices) + self.n_nodes) * F.shape[1] >= FUSED_WORK:
             from . import kernels
 
             scalar = self.dtype.type
@@ -236,7 +236,7 @@ class Propagation(BlockOperator):
         return out
 
     def dots(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        if self._is_heavy(U):
+        if U.size >= FUSED_WORK:
             from . import kernels
 
             parts = np.zeros((kernels.N_PARTS, U.shape[1]))
@@ -252,7 +252,7 @@ class Propagation(BlockOperator):
         Z: np.ndarray,
         z_scale: np.ndarray | float,
     ) -> np.ndarray:
-        if not self._is_heavy(Y):
+        if Y.size < FUSED_WORK:
             return super().combine_(
                 Y, np.asarray(y_scale, self.dtype), Z, np.asarray(z_scale, self.dtype)
             )
@@ -262,9 +262,6 @@ class Propagation(BlockOperator):
         with kernels.parallel_launch():
             kernels.combine(Y, per_column[0], Z, per_column[1])
         return Y
-
-    def _is_heavy(self, F: np.ndarray) -> bool:
-        return (len(self.indices) + self.n_nodes) * F.shape[1] >= FUSED_WORK
 
     # -- for factorisations ---------------------------------------------------------------
 

@@ -275,6 +275,11 @@ CLASSIFIER = [
     ("one class", classifier([0, 0, -1, -1, 0]), ValueError, r"the one class 0; at least 2"),
     ("classifier without labels", classifier([-1] * 5), ValueError, r"y has no labelled node"),
     ("classifier without y", classifier(None), ValueError, r"requires y to be passed"),
+    ("-1 as text", classifier(np.array(["a", "-1", "b", "a", "b"])), ValueError,
+     r"y is an array of text with '-1' in it; mark unlabelled nodes by None"),
+    ("weights beyond float32", lambda: GPCA().fit(
+        X.astype(np.float32), graph=ADJACENCY * 1e39), ValueError,
+     r"weights add up to 2.0e\+39 at a node, too much for float32; scale them down"),
     ("text and numbers in y", classifier(np.array(["a", 1, "b", "a", 1], object)), TypeError,
      r"y mixes text and numbers; give all labels as one or the other"),
     ("a negative alpha in a list", classifier(alpha=[1, -2]), ValueError,

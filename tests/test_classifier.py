@@ -54,6 +54,37 @@ def test_labels_beat_chance_and_the_graph_beats_features(data, y):
     assert accuracy[0] > accuracy[1] + 0.1
 
 
+@pytest.mark.parametrize("smooth", [False, True, "auto"])
+def test_predict_scales_features_as_the_chosen_setting_does(data, y, smooth):
+    counts = np.maximum(data.X, 0)  # with zeros, tf-idf differs from unit length
+    model = GPCAClassifier(8, correct_and_smooth=smooth).fit(counts, y, graph=data.graph)
+    np.testing.assert_allclose(
+        model.predict_proba(counts, graph=data.graph), model.label_distributions_, atol=1e-5
+    )
+
+
+def test_smoothing_follows_nodes_that_are_a_part_of_the_graph(data, y):
+    nodes = np.random.default_rng(0).permutation(len(y))[:300]
+    model = GPCAClassifier(8, **{**FIXED, "correct_and_smooth": True})
+    model.fit(data.X[nodes], y[nodes], graph=data.graph, nodes=nodes)
+    again = model.predict_proba(data.X[nodes], graph=data.graph, nodes=nodes)
+    np.testing.assert_allclose(again, model.label_distributions_, atol=1e-5)
+
+
+def test_labels_do_not_reach_other_rows_without_a_graph(data, y):
+    model = GPCAClassifier(8, **{**FIXED, "correct_and_smooth": True}).fit(data.X, y)
+    plain = GPCAClassifier(8, **FIXED).fit(data.X, y)
+    reversed_rows = data.X[::-1]
+    np.testing.assert_allclose(
+        model.predict_proba(reversed_rows), plain.predict_proba(reversed_rows), atol=1e-6
+    )
+
+
+def test_a_list_of_text_and_minus_one_has_no_class_minus_one(data):
+    labels = ["a", "b", -1, "a", "b", -1, "a", "b"]
+    assert GPCAClassifier(cv=2).fit(data.X[:8], labels).classes_.tolist() == ["a", "b"]
+
+
 @pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize("beta", [0.0, 0.2])
 def test_predict_on_the_training_graph_is_the_transduction(data, y, beta, smooth):

@@ -125,3 +125,33 @@ def test_inverse_transform_is_the_reconstruction(graph, X):
 def test_all_components_without_a_graph_reconstruct_exactly(X):
     model = GPCA()
     np.testing.assert_allclose(model.inverse_transform(model.fit_transform(X)), X, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_features_far_from_zero_keep_their_digits_in_single_precision(graph, X, kind):
+    # Years, prices: projecting before centring would lose four digits here.
+    far = kind((X + 1e4).astype(np.float32))
+    model = GPCA(2)
+    Z = model.fit_transform(far, graph=graph)
+    np.testing.assert_allclose(model.transform(far, graph=graph), Z, atol=1e-4)
+
+
+def test_parameters_changed_after_fit_are_checked_again(graph, X):
+    model = GPCA(2).fit(X, graph=graph).set_params(alpha=-5.0)
+    with pytest.raises(ValueError, match=r"alpha=-5\.0 must be in"):
+        model.transform(X, graph=graph)
+
+
+def test_lanczos_without_a_width_takes_as_many_components_as_it_can(graph, X):
+    assert GPCA(eigen_solver="lanczos").fit(X, graph=graph).components_.shape == (5, 6)
+
+
+def test_repeated_entries_of_sparse_features_are_one(graph, X):
+    csr = sp.csr_array(X)
+    repeated = sp.csr_array(
+        (np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), csr.indptr * 2), shape=X.shape
+    )
+    assert not repeated.has_canonical_format
+    np.testing.assert_allclose(
+        GPCA(2).fit_transform(repeated, graph=graph), GPCA(2).fit_transform(X, graph=graph)
+    )

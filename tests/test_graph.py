@@ -474,3 +474,23 @@ def test_as_graph_knows_graphs_nothing_and_two_by_two():
     assert as_graph(None, 4) == Graph.without_edges(4)
     assert as_graph(two, 2) == Graph(two)
     assert as_graph(two, 4) == Graph.from_edge_index(two, n_nodes=4)
+
+
+def test_large_integer_ids_of_two_types_stay_distinct():
+    source, target = np.array([2**60, 2**60 + 2]), np.array([2**60 + 1, 2**60 + 1024], np.uint64)
+    graph = Graph.from_edges({"source": source, "target": target})
+    assert graph.node_ids.tolist() == [2**60, 2**60 + 1, 2**60 + 2, 2**60 + 1024]
+    assert Graph.from_edges({"source": [2**63 + 1, 5], "target": [5, -1]}).node_ids.tolist() == [
+        -1,
+        5,
+        2**63 + 1,
+    ]
+
+
+def test_graphs_without_edges_are_equal_but_not_the_same():
+    one, other = Graph.without_edges(3), Graph.without_edges(3)
+    assert one == other
+    assert one.is_same(one)
+    assert not one.is_same(other)
+    path = [[0, 1], [1, 0]]
+    assert Graph.from_edge_index(path).is_same(Graph.from_edge_index(path))

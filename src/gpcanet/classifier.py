@@ -56,7 +56,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         Inverse penalty of the logistic head.
     correct_and_smooth : {"auto"} or bool
         Whether known labels are spread over the graph on top of the head's probabilities. Acts
-        only on the graph of ``fit``, where the labels are.
+        only on the nodes of ``fit``, where the labels are.
     cv : int
         Number of parts in which labelled nodes are held out.
     random_state : int, RandomState or None
@@ -191,8 +191,10 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             ],
             axis=0,
         )
-        if self.correct_and_smooth_ and nodes is None and graph == self._graph:
-            probabilities = CorrectAndSmooth(graph)(probabilities, self._train_codes)
+        same_nodes = graph.is_same(self._graph) and _equal(nodes, self._nodes)
+        if self.correct_and_smooth_ and same_nodes:
+            part = graph if nodes is None else graph.subgraph(nodes)
+            probabilities = CorrectAndSmooth(part)(probabilities, self._train_codes)
         return probabilities
 
     def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
@@ -235,12 +237,11 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     def _learn(self, bench: _Bench, train_codes: np.ndarray) -> None:
         train = np.flatnonzero(train_codes >= 0)
         models = [bench.model(self._chosen, alpha, train) for alpha in self.alphas_]
-        self._scaler = bench.scaler
+        self._scaler = bench.scaler(self._chosen.feature_scaling)
         self.gpca_ = [gpca for gpca, _ in models]
         self._heads = [head for _, head in models]
         self.n_iter_ = max(gpca.n_iter_ for gpca in self.gpca_)
-        self._graph = bench.graph if bench.nodes is None else None
-        self._train_codes = train_codes
+        self._graph, self._nodes, self._train_codes = bench.graph, bench.nodes, train_codes
         distributions = bench.probabilities(self._chosen, train, smooth=self.correct_and_smooth_)
         self.label_distributions_ = distributions
         self.transduction_ = self.classes_[distributions.argmax(axis=1)]
@@ -298,7 +299,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
 
 
 class _Bench:
-    """Judges candidates. Embeddings are made once and kept for the labelled nodes only."""
+    """Judges candidates. Embeddings are made once, and kept whole only for the chosen one."""
 
     def __init__(
         self,
@@ -313,8 +314,9 @@ class _Bench:
         self._labelled = np.flatnonzero(codes >= 0)
         self._row_of = np.cumsum(codes >= 0) - 1  # node -> its row among the labelled ones
         self._embeddings: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
-        self.scaler = FeatureScaler("none")
-        self._scaled = X
+        self._whole: dict[tuple[Any, ...], np.ndarray] = {}
+        self._scalers: dict[str, FeatureScaler] = {}
+        self._scaled: tuple[str, Any] = ("none", X)
 
     def accuracy(
         self, candidate: Candidate, folds: Iterable[Fold], *, smooth: bool = False
@@ -347,10 +349,12 @@ class _Bench:
         total = []
         for alpha in candidate.alphas:
             gpca, head = self.model(candidate, alpha, train)
-            Z = gpca.transform(
-                self._scale(candidate.feature_scaling), graph=self.graph, nodes=self.nodes
-            )
-            total.append(head.predict_proba(Z))
+            key = self._key(candidate.feature_scaling, alpha, train)
+            if key not in self._whole:
+                self._whole[key] = gpca.transform(
+                    self._scale(candidate.feature_scaling), graph=self.graph, nodes=self.nodes
+                )
+            total.append(head.predict_proba(self._whole[key]))
         mean = np.mean(total, axis=0)
         if not smooth:
             return mean
@@ -368,8 +372,7 @@ class _Bench:
         return Z[self._row_of[wanted]]
 
     def _embedding(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[GPCA, np.ndarray]:
-        # Only ghost edges make an embedding depend on which labels may be seen.
-        key = (scaling, alpha, train.tobytes() if self._classifier.beta > 0 else None)
+        key = self._key(scaling, alpha, train)
         if key not in self._embeddings:
             gpca = self._classifier._gpca(alpha)
             Z = gpca.fit_transform(
@@ -378,17 +381,31 @@ class _Bench:
             self._embeddings[key] = gpca, Z[self._labelled]
         return self._embeddings[key]
 
+    def _key(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[Any, ...]:
+        # Only ghost edges make an embedding depend on which labels may be seen.
+        return scaling, alpha, train.tobytes() if self._classifier.beta > 0 else None
+
     def _only(self, train: np.ndarray) -> np.ndarray:
         codes = np.full(len(self.codes), UNLABELED)
         codes[train] = self.codes[train]
         return codes
 
+    def scaler(self, scaling: str) -> FeatureScaler:
+        if scaling not in self._scalers:
+            self._scalers[scaling] = FeatureScaler(scaling).fit(self.X)
+        return self._scalers[scaling]
+
     def _scale(self, scaling: str) -> Any:
-        if self.scaler.kind != scaling:
-            self.scaler = FeatureScaler(scaling).fit(self.X)
-            self._scaled = self.scaler.transform(self.X)
-        return self._scaled
+        if self._scaled[0] != scaling:
+            self._scaled = scaling, self.scaler(scaling).transform(self.X)
+        return self._scaled[1]
 
 
 def _given_or(value: Any, tried: tuple[Any, ...]) -> tuple[Any, ...]:
     return tried if isinstance(value, str) and value == "auto" else (value,)
+
+
+def _equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -118,8 +119,8 @@ def is_torch_sparse(values: Any) -> bool:
 def id_array(names: Iterable[Any]) -> np.ndarray:
     """Names as an array that keeps each of them as it is.
 
-    numpy would cut tuples open and turn the 1 of [1, "a"] into text; such names go into an
-    array of objects.
+    numpy would cut tuples open, turn the 1 of [1, "a"] into text, and large integers of two
+    types into floats that are no longer distinct; such names go into an array of objects.
     """
     if isinstance(names, np.ndarray) and names.ndim == 1:
         return names
@@ -128,8 +129,10 @@ def id_array(names: Iterable[Any]) -> np.ndarray:
         ids = np.asarray(names)
     except ValueError:  # tuples of several lengths
         ids = np.empty(0)
-    is_text = ids.dtype.kind == "U"
-    if ids.shape != (len(names),) or (is_text and not all(isinstance(n, str) for n in names)):
+    changed = (ids.dtype.kind == "U" and not all(isinstance(name, str) for name in names)) or (
+        ids.dtype.kind == "f" and all(isinstance(name, Integral) for name in names)
+    )
+    if ids.shape != (len(names),) or changed:
         ids = np.empty(len(names), object)
         ids[:] = names
     return ids
@@ -137,7 +140,8 @@ def id_array(names: Iterable[Any]) -> np.ndarray:
 
 def join_ids(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Both one after the other, text and numbers each kept as they are."""
-    if (first.dtype.kind == "U") != (second.dtype.kind == "U"):
+    kinds = {first.dtype.kind, second.dtype.kind}
+    if kinds == {"i", "u"} or ("U" in kinds and len(kinds) > 1):
         first, second = first.astype(object), second.astype(object)
     return np.concatenate([first, second])
 
@@ -161,7 +165,9 @@ def factorize(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if ids.dtype != object:
         return np.unique(ids, return_inverse=True)
     names = list(dict.fromkeys(ids.tolist()))
-    if all(isinstance(name, str) for name in names):
+    if all(isinstance(name, str) for name in names) or all(
+        isinstance(name, Integral) for name in names
+    ):
         names.sort()
     position = {name: i for i, name in enumerate(names)}
     distinct = np.empty(len(names), object)

@@ -178,19 +178,21 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Z = (I + alpha L)^-1 (X - mean_) W for the nodes of any graph.
 
         On the very graph of ``fit`` the labels given there count again; on another graph no
-        node is labelled.
+        node is labelled. With ``nodes``, rows that ``fit`` was given under ``nodes`` are seen as
+        neighbours; what it was given without is not kept, and the rows see only each other.
         """
         check_is_fitted(self)
+        self._check_parameters()
         X = check_features(self, X, reset=False)
         graph, nodes = check_graph(graph, nodes, X.shape[0])
         n_rows = X.shape[0]
         labels = None
-        if self._seen is not None and self._seen.knows(graph):
+        if self._seen is not None and graph.is_same(self._seen.graph):
             X, nodes, labels = self._seen.beside(X, nodes)
         part = graph if nodes is None else graph.subgraph(nodes)
         W = self.components_.T.astype(X.dtype, copy=False)
-        mean = self.mean_.astype(X.dtype, copy=False)
-        solution = self._solver(self._propagation(part, labels, X.dtype)).solve(X @ W - mean @ W)
+        projected = CenteredFeatures(X, self.mean_) @ W
+        solution = self._solver(self._propagation(part, labels, X.dtype)).solve(projected)
         return solution.F[:n_rows]
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
@@ -258,7 +260,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _lanczos(
         self, P: Propagation, solver: Solver, X: CenteredFeatures, k: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """W from products with X^T (I + alpha L)^-1 X; holds no n x d nor d x d array."""
+        """W from products with X^T (I + alpha L)^-1 X: neither F nor a d x d matrix is held."""
 
         def apply(v: np.ndarray) -> np.ndarray:
             F = solver.apply(X @ v.reshape(-1, 1))
@@ -280,7 +282,8 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         projected, embedded = P.enter(X @ W), P.enter(Z)
         fit = P.dots(embedded, projected).sum()
         energy = P.dots(embedded, solver.system(embedded)).sum()
-        return float(X.squared_norm(P.row_weights) - 2 * fit + energy)
+        value = float(X.squared_norm(P.row_weights) - 2 * fit + energy)
+        return max(value, 0.0)  # a sum of squares, but for rounding
 
     # -- doors ----------------------------------------------------------------------------
 
@@ -307,6 +310,8 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _width(self, X: np.ndarray | sp.csr_array) -> int:
         most = min(X.shape)
         if self.n_components is None:
+            # Lanczos does not find all there are.
+            most -= self.eigen_solver == "lanczos" and most == X.shape[1] > 1
             return min(most, DEFAULT_COMPONENTS)
         check_number(
             "n_components",
@@ -336,6 +341,8 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"use eigen_solver='formed'"
             )
         few = d > LANCZOS_FEATURES and 8 * k <= d
+        if not sp.issparse(X):  # it would be copied in float64
+            few = few and X.size * 8 <= DENSE_BYTES
         return self.eigen_solver == "lanczos" or (self.eigen_solver == "auto" and few)
 
     def _propagation(self, graph: Graph, labels: np.ndarray | None, dtype: Any) -> Propagation:
@@ -381,10 +388,6 @@ class _Seen:
     nodes: np.ndarray | None
     X: Any
     labels: np.ndarray | None
-
-    def knows(self, graph: Graph) -> bool:
-        """Whether this is the graph of ``fit``; graphs without edges are alike, not the same."""
-        return graph is self.graph or (graph.n_edges > 0 and graph == self.graph)
 
     def beside(
         self, X: np.ndarray | sp.csr_array, nodes: np.ndarray | None

@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from .entries import check_positions, is_missing
+from .entries import check_positions, id_array, is_missing
 from .graph import Graph, as_graph
 
 UNLABELED = -1
@@ -52,7 +52,13 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
         ensure_min_samples=2 if reset else 1,
     )
     check_finite(X)
-    return sp.csr_array(X) if sp.issparse(X) else X
+    if not sp.issparse(X):
+        return X
+    X = sp.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def check_finite(X: Any) -> None:
@@ -94,6 +100,8 @@ def check_graph(graph: Any, nodes: Any, n_rows: int) -> tuple[Graph, np.ndarray 
     nodes = check_positions(nodes, graph.n_nodes)
     if len(nodes) != n_rows:
         raise ValueError(f"{len(nodes)} nodes for {n_rows} rows of X; give one position per row")
+    if np.array_equal(nodes, np.arange(graph.n_nodes)):
+        return graph, None
     return graph, nodes
 
 
@@ -102,7 +110,14 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
     -1 marks an unlabelled node; in an object array (say of strings) a missing value does, too.
     """
+    if isinstance(y, list | tuple) and any(isinstance(label, str) for label in y):
+        y = id_array(y)  # numpy would turn the -1 of ["a", -1] into a class "-1"
     y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "U" and str(UNLABELED) in y:
+        raise ValueError(
+            f"y is an array of text with '{UNLABELED}' in it; mark unlabelled nodes by None in an "
+            f"array of dtype object"
+        )
     if len(y) != n_rows:
         raise ValueError(
             f"y has {len(y)} labels for {n_rows} rows of X; give one per row, "

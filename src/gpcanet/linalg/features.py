@@ -11,6 +11,8 @@ import scipy.sparse as sp
 class CenteredFeatures:
     """X - 1 mean^T. Dense X is centred once; sparse X stays sparse and is centred on the fly.
 
+    ``mean`` is that of the columns of X unless it is given.
+
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
@@ -20,13 +22,15 @@ class CenteredFeatures:
            [-1.,  0.]])
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, mean: np.ndarray | None = None) -> None:
         n, d = self.shape = X.shape
         self.dtype = X.dtype
         self.is_sparse = sp.issparse(X)
         # Summed in float64 (scipy's sparse sums are not, whatever dtype they are given): float32
         # loses digits over a million rows.
-        if self.is_sparse:
+        if mean is not None:
+            pass
+        elif self.is_sparse:
             mean = np.bincount(X.indices, weights=X.data, minlength=d) / n
         else:
             mean = X.mean(axis=0, dtype=np.float64)
@@ -35,8 +39,11 @@ class CenteredFeatures:
         self._transposed: sp.csr_array | None = None
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
-        product = self.X @ W
-        return product - self.mean @ W if self.is_sparse else product
+        if not self.is_sparse:
+            return self.X @ W
+        # In float64, since two large numbers may be taken from each other.
+        W = W.astype(np.float64, copy=False)
+        return (self.X @ W - self.mean @ W).astype(self.dtype, copy=False)
 
     def transposed_dot(self, F: np.ndarray) -> np.ndarray:
         """(X - 1 mean^T)^T F."""

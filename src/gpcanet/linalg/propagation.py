@@ -126,15 +126,23 @@ class Propagation(BlockOperator):
             self._order = locality_order(indptr, indices)
             indptr, indices, weights = permute(indptr, indices, weights, self._order)
             labels = None if labels is None else labels[self._order]
-        self.indptr, self.indices = indptr, indices
+        self.indptr, self.indices = _read_only(indptr), _read_only(indices)
         self.n_nodes = len(indptr) - 1
         self.shape = (self.n_nodes, self.n_nodes)
         self.dtype = np.dtype(dtype)
-        self.weights = None if weights is None else weights.astype(self.dtype, copy=False)
         self.normalization = normalization
 
         degrees = self._degrees(weights)
-        self.mass = degrees.astype(self.dtype)
+        with np.errstate(over="ignore"):
+            self.mass = degrees.astype(self.dtype)
+        if not np.all(np.isfinite(self.mass)):
+            raise ValueError(
+                f"weights add up to {degrees.max():.1e} at a node, too much for {self.dtype}; "
+                f"scale them down or use float64 features"
+            )
+        self.weights = None
+        if weights is not None:
+            self.weights = _read_only(weights.astype(self.dtype, copy=False))
         self._to_walk = (degrees**-0.5).astype(self.dtype) if normalization == "sym" else None
         self._row_scale = ((1 - beta) / degrees).astype(self.dtype)
         self._diagonal = np.zeros(self.n_nodes, self.dtype)
@@ -196,6 +204,9 @@ class Propagation(BlockOperator):
         X = np.ascontiguousarray(X, dtype=self.dtype)
         if self._order is not None:
             X = X[self._order]
+            if self._to_walk is not None:
+                X *= self._to_walk[:, None]
+            return X
         return X if self._to_walk is None else X * self._to_walk[:, None]
 
     def leave(self, F: np.ndarray) -> np.ndarray:
@@ -316,3 +327,10 @@ class GhostFactor:
         U = np.zeros_like(V)
         U[self.nodes, self.codes] = self.left
         return U, V
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    # numba compiles anew for arrays that may be written; those of a Graph may not.
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .gpca import GPCA, LARGEST_ALPHA
-from .graph import Graph
-from .head import CorrectAndSmooth, FeatureScaler, Head
+from .head import CorrectAndSmooth
+from .judge import Judge
 from .selection import Candidate, Fold, choose, is_clearly_better, make_folds
 from .validation import (
     UNLABELED,
@@ -173,9 +173,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             train_codes = np.where(held_out, UNLABELED, codes)
             folds = [Fold(np.flatnonzero(train_codes >= 0), np.flatnonzero(held_out))]
 
-        bench = _Bench(self, X, codes, graph, nodes)
-        self._decide(bench, folds)
-        self._learn(bench, train_codes)
+        judge = Judge(self._gpca, X, codes, graph, nodes, sees_labels=self.beta > 0)
+        self._decide(judge, folds)
+        self._learn(judge, train_codes)
         return self
 
     def predict_proba(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
@@ -215,15 +215,15 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
 
     # -- the fit --------------------------------------------------------------------------
 
-    def _decide(self, bench: _Bench, folds: list[Fold]) -> None:
-        candidates = self._candidates(bench.X)
+    def _decide(self, judge: Judge, folds: list[Fold]) -> None:
+        candidates = self._candidates(judge.X)
         chosen, score = candidates[0], float("nan")
         smooth = self.correct_and_smooth is True
         if folds:
             n_judged = sum(len(fold.held_out) for fold in folds)
-            chosen, score = choose(candidates, lambda c: bench.accuracy(c, folds), n_judged)
+            chosen, score = choose(candidates, lambda c: judge.accuracy(c, folds), n_judged)
             if self.correct_and_smooth is not False:
-                smoothed = bench.accuracy(chosen, folds, smooth=True)
+                smoothed = judge.accuracy(chosen, folds, smooth=True)
                 smooth = smooth or is_clearly_better(smoothed, score, n_judged)
                 score = smoothed if smooth else score
         self.alphas_ = chosen.alphas
@@ -234,15 +234,15 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.validation_score_ = score
         self._chosen = chosen
 
-    def _learn(self, bench: _Bench, train_codes: np.ndarray) -> None:
+    def _learn(self, judge: Judge, train_codes: np.ndarray) -> None:
         train = np.flatnonzero(train_codes >= 0)
-        models = [bench.model(self._chosen, alpha, train) for alpha in self.alphas_]
-        self._scaler = bench.scaler(self._chosen.feature_scaling)
+        models = [judge.model(self._chosen, alpha, train) for alpha in self.alphas_]
+        self._scaler = judge.scaler(self._chosen.feature_scaling)
         self.gpca_ = [gpca for gpca, _ in models]
         self._heads = [head for _, head in models]
         self.n_iter_ = max(gpca.n_iter_ for gpca in self.gpca_)
-        self._graph, self._nodes, self._train_codes = bench.graph, bench.nodes, train_codes
-        distributions = bench.probabilities(self._chosen, train, smooth=self.correct_and_smooth_)
+        self._graph, self._nodes, self._train_codes = judge.graph, judge.nodes, train_codes
+        distributions = judge.probabilities(self._chosen, train, smooth=self.correct_and_smooth_)
         self.label_distributions_ = distributions
         self.transduction_ = self.classes_[distributions.argmax(axis=1)]
 
@@ -296,109 +296,6 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-class _Bench:
-    """Judges candidates. Embeddings are made once, and kept whole only for the chosen one."""
-
-    def __init__(
-        self,
-        classifier: GPCAClassifier,
-        X: Any,
-        codes: np.ndarray,
-        graph: Graph,
-        nodes: np.ndarray | None,
-    ) -> None:
-        self.X, self.codes, self.graph, self.nodes = X, codes, graph, nodes
-        self._classifier = classifier
-        self._labelled = np.flatnonzero(codes >= 0)
-        self._row_of = np.cumsum(codes >= 0) - 1  # node -> its row among the labelled ones
-        self._embeddings: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
-        self._whole: dict[tuple[Any, ...], np.ndarray] = {}
-        self._scalers: dict[str, FeatureScaler] = {}
-        self._scaled: tuple[str, Any] = ("none", X)
-
-    def accuracy(
-        self, candidate: Candidate, folds: Iterable[Fold], *, smooth: bool = False
-    ) -> float:
-        right = []
-        for fold in folds:
-            if smooth:
-                probabilities = self.probabilities(candidate, fold.train, smooth=True)
-                judged = probabilities[fold.held_out]
-            else:
-                judged = np.mean(
-                    [
-                        self._head(candidate, alpha, fold.train).predict_proba(
-                            self._labelled_rows(candidate, alpha, fold.train, fold.held_out)
-                        )
-                        for alpha in candidate.alphas
-                    ],
-                    axis=0,
-                )
-            right.append(judged.argmax(axis=1) == self.codes[fold.held_out])
-        return float(np.mean(np.concatenate(right)))
-
-    def model(self, candidate: Candidate, alpha: float, train: np.ndarray) -> tuple[GPCA, Head]:
-        """The embedding and the head that learn from these labelled nodes."""
-        gpca = self._embedding(candidate.feature_scaling, alpha, train)[0]
-        return gpca, self._head(candidate, alpha, train)
-
-    def probabilities(self, candidate: Candidate, train: np.ndarray, *, smooth: bool) -> np.ndarray:
-        """Class probabilities of all nodes."""
-        total = []
-        for alpha in candidate.alphas:
-            gpca, head = self.model(candidate, alpha, train)
-            key = self._key(candidate.feature_scaling, alpha, train)
-            if key not in self._whole:
-                self._whole[key] = gpca.transform(
-                    self._scale(candidate.feature_scaling), graph=self.graph, nodes=self.nodes
-                )
-            total.append(head.predict_proba(self._whole[key]))
-        mean = np.mean(total, axis=0)
-        if not smooth:
-            return mean
-        part = self.graph if self.nodes is None else self.graph.subgraph(self.nodes)
-        return CorrectAndSmooth(part)(mean, self._only(train))
-
-    def _head(self, candidate: Candidate, alpha: float, train: np.ndarray) -> Head:
-        head = Head(candidate.C, unit_rows=candidate.normalize_embedding)
-        return head.fit(self._labelled_rows(candidate, alpha, train, train), self.codes[train])
-
-    def _labelled_rows(
-        self, candidate: Candidate, alpha: float, train: np.ndarray, wanted: np.ndarray
-    ) -> np.ndarray:
-        Z = self._embedding(candidate.feature_scaling, alpha, train)[1]
-        return Z[self._row_of[wanted]]
-
-    def _embedding(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[GPCA, np.ndarray]:
-        key = self._key(scaling, alpha, train)
-        if key not in self._embeddings:
-            gpca = self._classifier._gpca(alpha)
-            Z = gpca.fit_transform(
-                self._scale(scaling), self._only(train), graph=self.graph, nodes=self.nodes
-            )
-            self._embeddings[key] = gpca, Z[self._labelled]
-        return self._embeddings[key]
-
-    def _key(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[Any, ...]:
-        # Only ghost edges make an embedding depend on which labels may be seen.
-        return scaling, alpha, train.tobytes() if self._classifier.beta > 0 else None
-
-    def _only(self, train: np.ndarray) -> np.ndarray:
-        codes = np.full(len(self.codes), UNLABELED)
-        codes[train] = self.codes[train]
-        return codes
-
-    def scaler(self, scaling: str) -> FeatureScaler:
-        if scaling not in self._scalers:
-            self._scalers[scaling] = FeatureScaler(scaling).fit(self.X)
-        return self._scalers[scaling]
-
-    def _scale(self, scaling: str) -> Any:
-        if self._scaled[0] != scaling:
-            self._scaled = scaling, self.scaler(scaling).transform(self.X)
-        return self._scaled[1]
 
 
 def _given_or(value: Any, tried: tuple[Any, ...]) -> tuple[Any, ...]:

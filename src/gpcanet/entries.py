@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,6 +38,40 @@ def _check_matrix(shape: tuple[int, ...], dtype: np.dtype) -> None:
         )
     if not is_real(dtype):
         raise TypeError(f"adjacency of dtype {dtype} must hold real numbers; convert it first")
+
+
+class Joined(NamedTuple):
+    """A symmetric matrix without diagonal, and how many entries had to change for it."""
+
+    matrix: sp.csr_array
+    self_loops: int
+    repeated: int
+    one_way: int
+    unequal: int
+
+
+def join_entries(
+    rows: np.ndarray, columns: np.ndarray, weights: np.ndarray | None, n_nodes: int
+) -> Joined:
+    """Bring entries to the one form of a Graph, by the rules at the head of graph.py."""
+    check_entries(rows, columns, weights, n_nodes)
+    kept = rows != columns
+    self_loops = len(kept) - int(np.count_nonzero(kept))
+    if weights is not None:
+        kept &= weights != 0
+    values = np.ones(len(rows), bool) if weights is None else weights.astype(np.float64)
+    if not kept.all():
+        values, rows, columns = values[kept], rows[kept], columns[kept]
+    forward = sp.coo_array((values, (rows, columns)), shape=(n_nodes, n_nodes)).tocsr()
+    both = forward.maximum(forward.T.tocsr()).tocsr()
+    both.sort_indices()
+    if not np.all(np.isfinite(both.data)):
+        raise ValueError("weights of repeated edges add up to infinity; scale them down")
+    one_way = both.nnz - forward.nnz
+    unequal = 0
+    if one_way == 0:  # the same pattern: entries correspond
+        unequal = int(np.count_nonzero(forward.sorted_indices().data != both.data))
+    return Joined(both, self_loops, len(rows) - forward.nnz, one_way, unequal)
 
 
 def check_entries(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from .linalg import (
     leading_eigenpairs,
     leading_eigenpairs_of,
 )
+from .seen import SeenNodes
 from .validation import (
     UNLABELED,
     check_choice,
@@ -236,7 +236,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._n_features_out = k
         self._seen = None
         if nodes is not None or labels is not None:
-            self._seen = _Seen(graph, nodes, None if nodes is None else X, labels)
+            self._seen = SeenNodes(graph, nodes, None if nodes is None else X, labels)
         return Z.astype(dtype, copy=False)
 
     def _formed(
@@ -378,35 +378,6 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """What ``transform`` may use of ``fit`` when it meets the same graph again."""
-
-    graph: Graph
-    nodes: np.ndarray | None
-    X: Any
-    labels: np.ndarray | None
-
-    def beside(
-        self, X: np.ndarray | sp.csr_array, nodes: np.ndarray | None
-    ) -> tuple[np.ndarray | sp.csr_array, np.ndarray | None, np.ndarray | None]:
-        """X, nodes and labels of the rows asked for, then of the seen rows that are not."""
-        label_of = np.full(self.graph.n_nodes, UNLABELED)
-        if self.labels is not None:
-            label_of[slice(None) if self.nodes is None else self.nodes] = self.labels
-        if nodes is None:
-            return X, None, label_of
-        if self.nodes is not None and self.X is not None:
-            others = ~np.isin(self.nodes, nodes)
-            nodes = np.concatenate([nodes, self.nodes[others]])
-            rows = self.X[others].astype(X.dtype)
-            if sp.issparse(X):
-                X = sp.vstack([X, sp.csr_array(rows)], format="csr")
-            else:
-                X = np.vstack([X, rows.toarray() if sp.issparse(rows) else rows])
-        return X, nodes, label_of[nodes]
 
 
 def _weighted(F: np.ndarray, P: Propagation) -> np.ndarray:

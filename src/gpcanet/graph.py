@@ -25,12 +25,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from .entries import (
-    check_entries,
     check_positions,
     factorize,
     find_positions,
     id_array,
     is_torch_sparse,
+    join_entries,
     join_ids,
     matrix_entries,
     to_numpy,
@@ -256,51 +256,40 @@ class Graph:
     ) -> None:
         if not isinstance(n_nodes, Integral):
             raise TypeError(f"n_nodes={n_nodes!r} must be an integer")
-        check_entries(rows, columns, weights, int(n_nodes))
-        kept = rows != columns
-        self_loops = len(kept) - int(np.count_nonzero(kept))
-        if weights is not None:
-            kept &= weights != 0
-        values = np.ones(len(rows), bool) if weights is None else weights.astype(np.float64)
-        if not kept.all():
-            values, rows, columns = values[kept], rows[kept], columns[kept]
-        forward = sp.coo_array((values, (rows, columns)), shape=(n_nodes, n_nodes)).tocsr()
-        repeated = len(rows) - forward.nnz
-        both = forward.maximum(forward.T.tocsr()).tocsr()
-        both.sort_indices()
-        one_way = both.nnz - forward.nnz
-        unequal = 0
-        if one_way == 0:
-            unequal = int(np.count_nonzero(forward.sorted_indices().data != both.data))
-        if warn_if_directed and (one_way or unequal):
+        joined = join_entries(rows, columns, weights, int(n_nodes))
+        if warn_if_directed and (joined.one_way or joined.unequal):
             what = "weights differ by direction"
-            if one_way:
-                what = f"{_count(one_way, 'edge')} in one direction only"
+            if joined.one_way:
+                what = f"{_count(joined.one_way, 'edge')} in one direction only"
             warnings.warn(
                 f"the {warn_if_directed} is directed ({what}); it was made undirected by "
                 f"joining both directions, the larger weight counting",
                 GraphWarning,
                 stacklevel=3 if warn_if_directed == "adjacency" else 4,
             )
-        if not np.all(np.isfinite(both.data)):
-            raise ValueError("weights of repeated edges add up to infinity; scale them down")
         ids = None if node_ids is None else unique_ids(node_ids)
         if ids is not None and len(ids) != n_nodes:
             raise ValueError(f"{len(ids)} node_ids for {n_nodes} nodes; give one id per node")
-        fields = {
-            # One dtype each, so that one compiled kernel serves every graph.
-            "indptr": both.indptr.astype(np.int64, copy=False),
-            "indices": both.indices.astype(np.int32, copy=False),
-            "weights": None if np.all(both.data == 1) else both.data,
-            "node_ids": ids,
-            "_changes": [
-                (self_loops, "self-loop", "dropped"),
-                (repeated, "repeated edge", "merged"),
-                (one_way if warn_if_directed else 0, "one-way edge", "made two-way"),
-                (unequal, "weight", "raised to that of the other direction"),
-            ],
-        }
-        self.__setstate__(fields)
+        self._set_matrix(joined.matrix, ids)
+        self.__dict__["_changes"] = [
+            (joined.self_loops, "self-loop", "dropped"),
+            (joined.repeated, "repeated edge", "merged"),
+            (joined.one_way if warn_if_directed else 0, "one-way edge", "made two-way"),
+            (joined.unequal, "weight", "raised to that of the other direction"),
+        ]
+
+    def _set_matrix(self, matrix: sp.csr_array, node_ids: np.ndarray | None) -> None:
+        """Take over a symmetric matrix with sorted indices."""
+        self.__setstate__(
+            {
+                # One dtype each, so that one compiled kernel serves every graph.
+                "indptr": matrix.indptr.astype(np.int64, copy=False),
+                "indices": matrix.indices.astype(np.int32, copy=False),
+                "weights": None if np.all(matrix.data == 1) else matrix.data,
+                "node_ids": node_ids,
+                "_changes": [],
+            }
+        )
 
     # -- what it is -----------------------------------------------------------------------
 
@@ -359,15 +348,7 @@ class Graph:
         matrix = sp.csr_array((values, self.indices, self.indptr), shape=(self.n_nodes,) * 2)
         part = matrix[nodes][:, nodes].sorted_indices()
         graph = self.__class__.__new__(self.__class__)
-        graph.__setstate__(
-            {
-                "indptr": part.indptr.astype(np.int64),
-                "indices": part.indices.astype(np.int32),
-                "weights": None if np.all(part.data == 1) else part.data,
-                "node_ids": None if self.node_ids is None else self.node_ids[nodes],
-                "_changes": [],
-            }
-        )
+        graph._set_matrix(part, None if self.node_ids is None else self.node_ids[nodes])
         return graph
 
     def positions(self, ids: Any) -> np.ndarray:

@@ -28,11 +28,9 @@ class CenteredFeatures:
         self.is_sparse = sp.issparse(X)
         # Summed in float64 (scipy's sparse sums are not, whatever dtype they are given): float32
         # loses digits over a million rows.
-        if mean is not None:
-            pass
-        elif self.is_sparse:
+        if mean is None and self.is_sparse:
             mean = np.bincount(X.indices, weights=X.data, minlength=d) / n
-        else:
+        elif mean is None:
             mean = X.mean(axis=0, dtype=np.float64)
         self.mean = mean.astype(X.dtype)
         self.X: Any = X if self.is_sparse else X - self.mean

@@ -1,7 +1,7 @@
 """The propagation matrix P as an object that knows P @ F, and nothing else of it.
 
 P = (1 - beta) A~ + beta G, where A~ is the normalised adjacency with self-loops and G the
-ghost edges that labels add (paper, eq. 14). G is never formed: it is a diagonal plus a factor
+ghost edges that labels add (paper, eq. 17). G is never formed: it is a diagonal plus a factor
 with one entry per labelled node.
 
 Inside, everything is written in the *walk variable*. With D the degrees (self-loop included),

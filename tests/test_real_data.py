@@ -8,10 +8,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 
 from gpcanet import GPCA, GPCAClassifier
 from gpcanet.datasets import load_planetoid
 from gpcanet.datasets.planetoid import DATA_DIR_VARIABLE
+from gpcanet.linalg import Propagation, Solver
 
 pytestmark = [
     pytest.mark.real_data,
@@ -33,6 +35,29 @@ def test_the_classifier_with_defaults_is_as_good_as_closed_form_models_get(name)
     )
     accuracy = np.mean(model.transduction_[data.test] == data.y[data.test])
     assert accuracy >= LEAST_ACCURACY[name]
+
+
+@pytest.mark.parametrize(("alpha", "error"), [(5.0, 0.08), (50.0, 0.77)])
+def test_five_steps_of_the_paper_miss_the_solution(alpha, error):
+    data = load_planetoid("cora")
+    X = data.X.toarray().astype(float)
+    X -= X.mean(axis=0)
+    P = Propagation(data.graph.indptr, data.graph.indices)
+    exact = Solver(P, alpha).solve(X).F
+    truncated = Solver(P, alpha, method="fixed-point", n_iter=5).solve(X).F
+    miss = np.linalg.norm(truncated - exact) / np.linalg.norm(exact)
+    assert miss == pytest.approx(error, abs=0.02)
+
+
+@pytest.mark.parametrize(("name", "largest"), [("cora", 1.483), ("citeseer", 1.502)])
+def test_the_laplacian_exceeds_the_bound_of_the_paper(name, largest):
+    graph = load_planetoid(name).graph
+    P = Propagation(graph.indptr, graph.indices)
+    matrix = scipy.sparse.linalg.LinearOperator(P.shape, matvec=lambda v: P @ v.ravel())
+    smallest = scipy.sparse.linalg.eigsh(
+        matrix, k=1, which="SA", v0=np.ones(graph.n_nodes), return_eigenvectors=False
+    )
+    assert 1 - smallest[0] == pytest.approx(largest, abs=1e-3)
 
 
 def test_the_matrix_free_path_never_holds_a_dense_feature_matrix():

@@ -13,6 +13,7 @@ self-adjoint in the inner product weighted by D, which is why the operator carri
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +29,7 @@ GhostForm = Literal["balanced", "paper"]
 FUSED_WORK = 16_000_000
 
 
-class BlockOperator:
+class BlockOperator(ABC):
     """What a block solver asks of P. Only ``matmul`` must be written.
 
     A subclass works on any array type with numpy's operators, torch tensors included.
@@ -40,8 +41,9 @@ class BlockOperator:
     #: Whether P is self-adjoint in that inner product.
     self_adjoint: bool = True
 
+    @abstractmethod
     def matmul(self, F: Array) -> Array:
-        raise NotImplementedError
+        """P F, as a new block."""
 
     def enter(self, X: Array) -> Array:
         """The caller's block in the variable that ``step`` works on (may be X itself)."""

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from measure import arguments, save
+from measure import arguments, real_graphs, save
 
 SCRIPT = """
 from gpcanet import GPCA
@@ -32,7 +32,7 @@ def seconds(script: str, cache: str) -> float:
 def main() -> None:
     options = arguments(__doc__)
     results = {}
-    for name in ("cora", "citeseer", "pubmed"):
+    for name in [data.name for data in real_graphs()]:
         script = SCRIPT.format(name=name)
         with tempfile.TemporaryDirectory() as cache:
             cold = seconds(script, cache)

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from measure import arguments, interleaved, save
+from measure import arguments, interleaved, real_graphs, save
 from sklearn.decomposition import TruncatedSVD
 
 from gpcanet import GPCA, GPCAClassifier
-from gpcanet.datasets import Dataset, load_planetoid
+from gpcanet.datasets import Dataset
 from gpcanet.head import Head
 
 WIDTH = 64
@@ -95,9 +95,9 @@ def compare(data: Dataset, repeats: int) -> dict[str, Any]:
 def main() -> None:
     options = arguments(__doc__)
     results = {}
-    for name in ("cora", "citeseer", "pubmed"):
-        result = results[name] = compare(load_planetoid(name), options.repeats)
-        print(f"\n{name:16s}  public split  random splits   embedding   end to end")
+    for data in real_graphs():
+        result = results[data.name] = compare(data, options.repeats)
+        print(f"\n{data.name:16s}  public split  random splits   embedding   end to end")
         for way, accuracy in result["public_accuracy"].items():
             row = f"  {way:14s} {100 * accuracy:11.1f}"
             if way in result["random_accuracies"]:

@@ -174,8 +174,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             folds = [Fold(np.flatnonzero(train_codes >= 0), np.flatnonzero(held_out))]
 
         judge = Judge(self._gpca, X, codes, graph, nodes, sees_labels=self.beta > 0)
-        self._decide(judge, folds)
-        self._learn(judge, train_codes)
+        chosen = self._decide(judge, folds)
+        self._learn(judge, chosen, train_codes)
         return self
 
     def predict_proba(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
@@ -215,7 +215,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
 
     # -- the fit --------------------------------------------------------------------------
 
-    def _decide(self, judge: Judge, folds: list[Fold]) -> None:
+    def _decide(self, judge: Judge, folds: list[Fold]) -> Candidate:
         candidates = self._candidates(judge.X)
         chosen, score = candidates[0], float("nan")
         smooth = self.correct_and_smooth is True
@@ -232,17 +232,17 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.C_ = chosen.C
         self.correct_and_smooth_ = smooth
         self.validation_score_ = score
-        self._chosen = chosen
+        return chosen
 
-    def _learn(self, judge: Judge, train_codes: np.ndarray) -> None:
+    def _learn(self, judge: Judge, chosen: Candidate, train_codes: np.ndarray) -> None:
         train = np.flatnonzero(train_codes >= 0)
-        models = [judge.model(self._chosen, alpha, train) for alpha in self.alphas_]
-        self._scaler = judge.scaler(self._chosen.feature_scaling)
+        models = [judge.model(chosen, alpha, train) for alpha in self.alphas_]
+        self._scaler = judge.scaler(chosen.feature_scaling)
         self.gpca_ = [gpca for gpca, _ in models]
         self._heads = [head for _, head in models]
         self.n_iter_ = max(gpca.n_iter_ for gpca in self.gpca_)
         self._graph, self._nodes, self._train_codes = judge.graph, judge.nodes, train_codes
-        distributions = judge.probabilities(self._chosen, train, smooth=self.correct_and_smooth_)
+        distributions = judge.probabilities(chosen, train, smooth=self.correct_and_smooth_)
         self.label_distributions_ = distributions
         self.transduction_ = self.classes_[distributions.argmax(axis=1)]
 

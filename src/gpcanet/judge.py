@@ -45,7 +45,7 @@ class Judge:
         self._labelled = np.flatnonzero(codes >= 0)
         self._row_of = np.cumsum(codes >= 0) - 1  # node -> its row among the labelled ones
         self._embeddings: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
-        self._whole: dict[tuple[Any, ...], np.ndarray] = {}
+        self._whole: dict[tuple[str, float], np.ndarray] = {}
         self._scalers: dict[str, FeatureScaler] = {}
         self._scaled: tuple[str, Any] = ("none", X)
 
@@ -80,12 +80,14 @@ class Judge:
         total = []
         for alpha in candidate.alphas:
             gpca, head = self.model(candidate, alpha, train)
-            key = self._key(candidate.feature_scaling, alpha, train)
-            if key not in self._whole:
-                self._whole[key] = gpca.transform(
-                    self._scale(candidate.feature_scaling), graph=self.graph, nodes=self.nodes
-                )
-            total.append(head.predict_proba(self._whole[key]))
+            # Folds share an embedding that has seen no labels.
+            Z = self._whole.get((candidate.feature_scaling, alpha))
+            if Z is None:
+                scaled = self._scale(candidate.feature_scaling)
+                Z = gpca.transform(scaled, graph=self.graph, nodes=self.nodes)
+            if not self._sees_labels:
+                self._whole[candidate.feature_scaling, alpha] = Z
+            total.append(head.predict_proba(Z))
         mean = np.mean(total, axis=0)
         if not smooth:
             return mean
@@ -103,7 +105,7 @@ class Judge:
         return Z[self._row_of[wanted]]
 
     def _embedding(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[GPCA, np.ndarray]:
-        key = self._key(scaling, alpha, train)
+        key = scaling, alpha, train.tobytes() if self._sees_labels else None
         if key not in self._embeddings:
             gpca = self._make_gpca(alpha)
             Z = gpca.fit_transform(
@@ -111,9 +113,6 @@ class Judge:
             )
             self._embeddings[key] = gpca, Z[self._labelled]
         return self._embeddings[key]
-
-    def _key(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[Any, ...]:
-        return scaling, alpha, train.tobytes() if self._sees_labels else None
 
     def _only(self, train: np.ndarray) -> np.ndarray:
         codes = np.full(len(self.codes), UNLABELED)

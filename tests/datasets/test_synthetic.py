@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from gpcanet.datasets import block_model, neighbor_graph
+from gpcanet.datasets import block_model, neighbor_graph, synthetic
 
 
 def test_block_model_has_the_homophily_asked_for():
@@ -17,6 +17,32 @@ def test_block_model_has_the_homophily_asked_for():
     assert data.graph.n_edges == pytest.approx(30_000, rel=0.05)
 
 
+@pytest.fixture(params=["one draw", "many draws"])
+def draws(request, monkeypatch):
+    """Edges drawn all at once, or in parts of a size that does not divide their number."""
+    if request.param == "many draws":
+        monkeypatch.setattr(synthetic, "EDGES_PER_DRAW", 999)
+
+
+@pytest.mark.parametrize("homophily", [0.0, 0.6, 1.0])
+def test_nodes_and_classes_are_drawn_by_expected_degree(draws, homophily):
+    rng = np.random.default_rng(2)
+    y, degrees = rng.integers(3, size=20), rng.pareto(2.0, 20) + 1
+    n_edges = 50_000
+    pairs = synthetic._draw_edges(rng, n_edges, y, 3, degrees, homophily)
+    share, same = degrees / degrees.sum(), y[:, None] == y
+    within = same * degrees / (same @ degrees)[:, None]
+    expected = n_edges * share[:, None] * (homophily * within + (1 - homophily) * share)
+    drawn = np.zeros((20, 20))
+    np.add.at(drawn, tuple(pairs), 1)
+    # Counts are Poisson but for their sum: five times their spread is left by 1 in a million.
+    assert np.all(np.abs(drawn - expected) <= 5 * np.sqrt(expected) + 1)
+
+
+def test_a_block_model_may_have_no_edges():
+    assert block_model(10, 0).graph.n_edges == 0
+
+
 def test_features_lie_around_class_centres():
     data = block_model(4000, 1000, n_features=10, n_classes=2, feature_noise=2.0)
     spread = [data.X[data.y == c].std(axis=0) for c in (0, 1)]
@@ -25,7 +51,7 @@ def test_features_lie_around_class_centres():
     assert np.linalg.norm(centres[0] - centres[1]) > 1
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_does_not():
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not(draws):
     first, again, other = (block_model(200, 600, seed=seed) for seed in (4, 4, 5))
     assert first.graph == again.graph
     assert first.X.tobytes() == again.X.tobytes()

@@ -8,6 +8,9 @@ from sklearn.neighbors import kneighbors_graph
 from ..graph import Graph
 from .dataset import Dataset
 
+#: Edges drawn at a time: the steps between a random number and a node take 60 bytes an edge.
+EDGES_PER_DRAW = 2**20
+
 
 def block_model(
     n_nodes: int,
@@ -43,29 +46,55 @@ def block_model(
     """
     rng = np.random.default_rng(seed)
     y = rng.integers(n_classes, size=n_nodes)
-    by_class = np.argsort(y, kind="stable")
+    expected_degrees = rng.pareto(degree_exponent - 1, n_nodes) + 1
+    pairs = _draw_edges(rng, n_edges, y, n_classes, expected_degrees, homophily)
+    graph = Graph.from_edge_index(pairs, n_nodes=n_nodes, each_once=True)
+    del pairs  # before X needs as much again
+
+    centres = rng.standard_normal((n_classes, n_features), dtype=np.float32)
+    X = rng.standard_normal((n_nodes, n_features), dtype=np.float32)
+    X *= np.float32(feature_noise)
+    X += centres[y]
+    order = rng.permutation(n_nodes)
+    train, validation, test = np.split(order, [n_nodes // 10, n_nodes // 5])
+    return Dataset("block model", graph, X, y, train, validation, test)
+
+
+def _draw_edges(
+    rng: np.random.Generator,
+    n_edges: int,
+    y: np.ndarray,
+    n_classes: int,
+    expected_degrees: np.ndarray,
+    homophily: float,
+) -> np.ndarray:
+    """Both ends of each edge, a share of them within a class and the others anywhere."""
+    n_nodes = len(y)
     # Nodes laid out on a line by class, each as long as its expected degree: a point drawn on
     # the whole line, or on the stretch of a class, is a node drawn by degree.
-    ends = np.cumsum((rng.pareto(degree_exponent - 1, n_nodes) + 1)[by_class])
+    by_class = np.argsort(y, kind="stable").astype(np.int32)
+    ends = np.cumsum(expected_degrees[by_class])
     class_ends = ends[np.cumsum(np.bincount(y, minlength=n_classes)) - 1]
     class_starts = np.concatenate([[0.0], class_ends[:-1]])
 
     def node_at(point: np.ndarray) -> np.ndarray:
-        return by_class[np.minimum(np.searchsorted(ends, point, side="right"), n_nodes - 1)]
+        # Searched in the order of the line, where each search finds its way in cache.
+        order = np.argsort(point)
+        place = np.minimum(np.searchsorted(ends, point[order], side="right"), n_nodes - 1)
+        nodes = np.empty(len(point), np.int32)
+        nodes[order] = by_class[place]
+        return nodes
 
-    source = node_at(rng.random(n_edges) * ends[-1])
-    within = rng.random(n_edges) < homophily
-    low = np.where(within, class_starts[y[source]], 0.0)
-    high = np.where(within, class_ends[y[source]], ends[-1])
-    target = node_at(low + rng.random(n_edges) * (high - low))
-
-    centres = rng.standard_normal((n_classes, n_features), dtype=np.float32)
-    X = centres[y]
-    X += np.float32(feature_noise) * rng.standard_normal(X.shape, dtype=np.float32)
-    order = rng.permutation(n_nodes)
-    train, validation, test = np.split(order, [n_nodes // 10, n_nodes // 5])
-    graph = Graph.from_edge_index(np.stack([source, target]), n_nodes=n_nodes, each_once=True)
-    return Dataset("block model", graph, X, y, train, validation, test)
+    pairs = np.empty((2, n_edges), np.int32)
+    for begin in range(0, n_edges, EDGES_PER_DRAW):
+        size = min(EDGES_PER_DRAW, n_edges - begin)
+        source = node_at(rng.random(size) * ends[-1])
+        within = rng.random(size) < homophily
+        low = np.where(within, class_starts[y[source]], 0.0)
+        high = np.where(within, class_ends[y[source]], ends[-1])
+        pairs[0, begin : begin + size] = source
+        pairs[1, begin : begin + size] = node_at(low + rng.random(size) * (high - low))
+    return pairs
 
 
 def neighbor_graph(X: np.ndarray, n_neighbors: int = 10) -> Graph:

@@ -119,6 +119,8 @@ STRUCTURE = [
      r"the graph has no nodes; at least 1 is needed"),
     ("without_edges of no nodes", lambda: Graph.without_edges(0), ValueError,
      r"the graph has no nodes; at least 1 is needed"),
+    ("too many nodes", edges(PAIRS, n_nodes=2**31), ValueError,
+     r"n_nodes=2147483648 must be at most 2147483647, as positions are kept in 4 bytes; take a"),
     ("position too large", edges([[0, 7], [7, 0]], n_nodes=5), ValueError,
      r"node 7 is out of range; with n_nodes=5 positions go from 0 to 4"),
     ("negative position", edges([[0, -1], [-1, 0]], n_nodes=5), ValueError,

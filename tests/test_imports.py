@@ -77,7 +77,7 @@ def broken_rules(module, imported):
     broken = set()
     if is_within(module, "gpcanet.linalg"):
         broken |= {name for name in ours if not is_within(name, "gpcanet.linalg")}
-    if is_within(module, "gpcanet.graph", "gpcanet.entries"):
+    if is_within(module, "gpcanet.graph", "gpcanet.sources", "gpcanet.entries"):
         broken |= {name for name in ours if is_within(name, "gpcanet.linalg")}
     if is_within(module, "gpcanet.datasets"):
         above = ("gpcanet.gpca", "gpcanet.classifier", "gpcanet.GPCA", "gpcanet.GPCAClassifier")

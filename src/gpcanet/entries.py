@@ -1,7 +1,13 @@
-"""What graphs arrive as, taken apart into entries and node ids and checked."""
+"""Entries of a graph, checked and brought to its one form, and the ids of its nodes.
+
+Both directions of 62 million edges are half a gigabyte of positions, so what the steps below hold
+at a time matters: a byte beside each position where edges have no weights, and never a copy that
+only drops a few entries.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -9,69 +15,117 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-
-def matrix_entries(
-    matrix: Any,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, tuple[int, ...]]:
-    """Rows, columns, weights (None for all ones) and shape of an adjacency matrix."""
-    if is_torch_sparse(matrix):
-        coo = matrix.detach().cpu().to_sparse_coo().coalesce()
-        _check_matrix(tuple(coo.shape), np.dtype(complex if coo.is_complex() else float))
-        entries = (coo.values().double().numpy(), tuple(coo.indices().numpy()))
-        matrix = sp.coo_array(entries, shape=tuple(coo.shape))
-    elif not sp.issparse(matrix):
-        matrix = to_numpy(matrix)
-    _check_matrix(matrix.shape, matrix.dtype)
-    # In float64 before repeated entries are added up: small integers would overflow.
-    csr = sp.csr_array(matrix.astype(bool if matrix.dtype == bool else np.float64))
-    csr.sum_duplicates()
-    coo = csr.tocoo()
-    weights = None if np.all(coo.data == 1) else coo.data
-    return coo.row, coo.col, weights, coo.shape
+MOST_NODES = np.iinfo(np.int32).max
 
 
-def _check_matrix(shape: tuple[int, ...], dtype: np.dtype) -> None:
-    if len(shape) != 2:
-        raise ValueError(
-            f"adjacency of shape {shape} must have two dimensions; a scipy or dense matrix, or a "
-            f"sparse tensor, is taken here, other kinds of graphs by the methods Graph.from_*"
+class GraphWarning(UserWarning):
+    """The graph was legal, but perhaps not what was meant."""
+
+
+class Entries(NamedTuple):
+    """Positions of both ends and the weight of each entry; weights None for all ones."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    weights: np.ndarray | None
+    n_nodes: int
+    node_ids: Any = None
+
+
+def assemble(entries: Entries, *, directed: str | None = None) -> dict[str, Any]:
+    """The attributes of a Graph, by the rules at the head of graph.py.
+
+    ``directed`` names a source that ought to hold both directions, and warns if it does not.
+    """
+    n_nodes, node_ids = entries.n_nodes, entries.node_ids
+    if not isinstance(n_nodes, Integral):
+        raise TypeError(f"n_nodes={n_nodes!r} must be an integer")
+    merged = _merge_repeated(entries)
+    del entries  # joining needs their memory
+    joined = _join_directions(merged.matrix)
+    if directed and (joined.one_way or joined.unequal):
+        what = "weights differ by direction"
+        if joined.one_way:
+            what = f"{count_of(joined.one_way, 'edge')} in one direction only"
+        warnings.warn(
+            f"the {directed} is directed ({what}); it was made undirected by joining both "
+            f"directions, the larger weight counting",
+            GraphWarning,
+            stacklevel=3,
         )
-    if not is_real(dtype):
-        raise TypeError(f"adjacency of dtype {dtype} must hold real numbers; convert it first")
+    ids = None if node_ids is None else unique_ids(node_ids)
+    if ids is not None and len(ids) != n_nodes:
+        raise ValueError(f"{len(ids)} node_ids for {n_nodes} nodes; give one id per node")
+    changes = [
+        (merged.self_loops, "self-loop", "dropped"),
+        (merged.repeated, "repeated edge", "merged"),
+        (joined.one_way if directed else 0, "one-way edge", "made two-way"),
+        (joined.unequal, "weight", "raised to that of the other direction"),
+    ]
+    indptr, indices, weights = csr_arrays(joined.matrix)
+    arrays = {"indptr": indptr, "indices": indices, "weights": weights}
+    return {**arrays, "node_ids": ids, "_changes": changes}
+
+
+class OneWay(NamedTuple):
+    """Entries with both directions still apart, no two alike, and what was left out for it."""
+
+    matrix: sp.csr_array  # of booleans, where the entries had no weights
+    self_loops: int
+    repeated: int
 
 
 class Joined(NamedTuple):
-    """A symmetric matrix without diagonal, and how many entries had to change for it."""
+    """A symmetric matrix, and how many entries had to change for it."""
 
     matrix: sp.csr_array
-    self_loops: int
-    repeated: int
     one_way: int
     unequal: int
 
 
-def join_entries(
-    rows: np.ndarray, columns: np.ndarray, weights: np.ndarray | None, n_nodes: int
-) -> Joined:
-    """Bring entries to the one form of a Graph, by the rules at the head of graph.py."""
+def _merge_repeated(entries: Entries) -> OneWay:
+    """Rules 1 to 3: no loops, no zeros, no repeated entries."""
+    rows, columns, weights = entries.rows, entries.columns, entries.weights
+    n_nodes = int(entries.n_nodes)
     check_entries(rows, columns, weights, n_nodes)
+    # scipy would take over 8-byte positions for every matrix below.
+    rows, columns = (ends.astype(np.int32, copy=False) for ends in (rows, columns))
     kept = rows != columns
     self_loops = len(kept) - int(np.count_nonzero(kept))
-    if weights is not None:
-        kept &= weights != 0
-    values = np.ones(len(rows), bool) if weights is None else weights.astype(np.float64)
-    if not kept.all():
-        values, rows, columns = values[kept], rows[kept], columns[kept]
-    forward = sp.coo_array((values, (rows, columns)), shape=(n_nodes, n_nodes)).tocsr()
-    both = forward.maximum(forward.T.tocsr()).tocsr()
-    both.sort_indices()
-    if not np.all(np.isfinite(both.data)):
+    # Loops become zeros, which the matrix then drops in place.
+    values = kept if weights is None else np.where(kept, weights, 0).astype(np.float64, copy=False)
+    matrix = sp.coo_array((values, (rows, columns)), shape=(n_nodes, n_nodes)).tocsr()
+    matrix.eliminate_zeros()
+    return OneWay(matrix, self_loops, int(np.count_nonzero(values)) - matrix.nnz)
+
+
+def _join_directions(forward: sp.csr_array) -> Joined:
+    """Rule 4: the larger weight of the two directions."""
+    if not np.all(np.isfinite(forward.data)):
         raise ValueError("weights of repeated edges add up to infinity; scale them down")
-    one_way = both.nnz - forward.nnz
-    unequal = 0
-    if one_way == 0:  # the same pattern: entries correspond
-        unequal = int(np.count_nonzero(forward.sorted_indices().data != both.data))
-    return Joined(both, self_loops, len(rows) - forward.nnz, one_way, unequal)
+    backward = forward.T.tocsr()
+    if not _have_equal_pattern(forward, backward):
+        both = forward.maximum(backward)
+        return Joined(both, both.nnz - forward.nnz, 0)
+    unequal = int(np.count_nonzero(forward.data < backward.data))
+    if unequal:
+        np.maximum(forward.data, backward.data, out=forward.data)
+    return Joined(forward, 0, unequal)
+
+
+def _have_equal_pattern(one: sp.csr_array, other: sp.csr_array) -> bool:
+    return np.array_equal(one.indptr, other.indptr) and np.array_equal(one.indices, other.indices)
+
+
+def csr_arrays(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """indptr, indices and weights that a Graph keeps of a symmetric matrix."""
+    unweighted = matrix.dtype == bool or np.all(matrix.data == 1)
+    # One dtype each, so that one compiled kernel serves every graph.
+    return (
+        matrix.indptr.astype(np.int64, copy=False),
+        matrix.indices.astype(np.int32, copy=False),
+        None if unweighted else matrix.data,
+    )
 
 
 def check_entries(
@@ -87,6 +141,11 @@ def check_entries(
             )
     if n_nodes < 1:
         raise ValueError("the graph has no nodes; at least 1 is needed")
+    if n_nodes > MOST_NODES:
+        raise ValueError(
+            f"n_nodes={n_nodes} must be at most {MOST_NODES}, as positions are kept in 4 bytes; "
+            f"take a part of the graph"
+        )
     if weights is None:
         return
     if weights.shape != rows.shape:
@@ -136,15 +195,8 @@ def is_real(dtype: np.dtype) -> bool:
     return dtype.kind in "biuf"
 
 
-def to_numpy(values: Any) -> np.ndarray:
-    """An array of what may be a torch tensor, perhaps on a GPU."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    return np.asarray(values)
-
-
-def is_torch_sparse(values: Any) -> bool:
-    return "sparse" in str(getattr(values, "layout", ""))
+def count_of(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 # -- node ids ---------------------------------------------------------------------------------

@@ -15,9 +15,7 @@ graph that was directed also warns, because that is seldom meant.
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
-from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,21 +23,22 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from .entries import (
+    Entries,
+    assemble,
     check_positions,
-    factorize,
+    count_of,
+    csr_arrays,
     find_positions,
     id_array,
-    is_torch_sparse,
-    join_entries,
-    join_ids,
-    matrix_entries,
-    to_numpy,
-    unique_ids,
 )
-
-
-class GraphWarning(UserWarning):
-    """The graph was legal, but perhaps not what was meant."""
+from .sources import (
+    edge_index_entries,
+    is_torch_sparse,
+    matrix_entries,
+    networkx_entries,
+    table_entries,
+    to_numpy,
+)
 
 
 class Graph:
@@ -83,13 +82,7 @@ class Graph:
     _changes: list[tuple[int, str, str]]
 
     def __init__(self, adjacency: Any, *, node_ids: Any = None) -> None:
-        rows, columns, weights, shape = matrix_entries(adjacency)
-        if shape[0] != shape[1]:
-            raise ValueError(
-                f"adjacency of shape {shape} must be square, one row and one column per node; "
-                f"for a list of edges use Graph.from_edge_index"
-            )
-        self._assemble(rows, columns, weights, shape[0], node_ids, warn_if_directed="adjacency")
+        self.__setstate__(assemble(matrix_entries(adjacency, node_ids), directed="adjacency"))
 
     # -- other sources --------------------------------------------------------------------
 
@@ -118,29 +111,8 @@ class Graph:
         >>> Graph.from_edge_index([[0, 1, 1, 2], [1, 0, 2, 1]], n_nodes=4)
         Graph(n_nodes=4, n_edges=2, weighted=False)
         """
-        pairs = to_numpy(edge_index)
-        if pairs.ndim != 2 or pairs.shape[0] != 2:
-            raise ValueError(
-                f"edge_index of shape {pairs.shape} must have shape (2, n_edges); "
-                f"transpose a list of pairs"
-            )
-        if pairs.shape[1] and not np.issubdtype(pairs.dtype, np.integer):
-            raise TypeError(
-                f"edge_index of dtype {pairs.dtype} must hold integers, the positions of nodes; "
-                f"for names of nodes use Graph.from_edges"
-            )
-        pairs = pairs.astype(np.int64, copy=False)
-        if n_nodes is None:
-            n_nodes = max(int(pairs.max()) + 1, 0) if pairs.shape[1] else 0
-        values = None if weights is None else to_numpy(weights)
-        return cls._from_entries(
-            pairs[0],
-            pairs[1],
-            values,
-            n_nodes,
-            None,
-            warn_if_directed=None if each_once else "edge_index",
-        )
+        entries = edge_index_entries(edge_index, weights, n_nodes)
+        return cls._of(assemble(entries, directed=None if each_once else "edge_index"))
 
     @classmethod
     def from_edges(
@@ -171,31 +143,7 @@ class Graph:
         >>> graph.node_ids.tolist()
         ['a', 'b', 'c']
         """
-        if not hasattr(frame, "keys"):
-            raise TypeError(
-                f"edge table of type {type(frame).__name__} must be a DataFrame or a mapping of "
-                f"columns; for pairs of positions use Graph.from_edge_index"
-            )
-        present = list(frame.keys())
-        for column in [source, target, *([weight] if weight else [])]:
-            if column not in present:
-                raise ValueError(f"column {column!r} is not in the edge table; it has {present}")
-        weight = weight or ("weight" if "weight" in present else None)
-        ends = [id_array(frame[column]) for column in (source, target)]
-        values = None if weight is None else np.asarray(frame[weight])
-        if len(ends[0]) != len(ends[1]):
-            raise ValueError(
-                f"columns {source!r} and {target!r} have {len(ends[0])} and {len(ends[1])} ids; "
-                f"each row needs both"
-            )
-        mentioned = join_ids(*ends)
-        if nodes is None:
-            node_ids, codes = factorize(mentioned)
-        else:
-            node_ids = unique_ids(nodes)
-            codes = find_positions(node_ids, mentioned, "the edge table", "nodes")
-        rows, columns = codes[: len(ends[0])], codes[len(ends[0]) :]
-        return cls._from_entries(rows, columns, values, len(node_ids), node_ids)
+        return cls._of(assemble(table_entries(frame, source, target, weight, nodes)))
 
     @classmethod
     def from_networkx(cls, graph: Any, *, weight: str | None = "weight") -> Graph:
@@ -204,18 +152,8 @@ class Graph:
         ``weight`` names an edge attribute; edges without it weigh 1, and if no edge has it the
         graph is unweighted.
         """
-        names = list(graph.nodes)
-        position = {name: i for i, name in enumerate(names)}
-        edges = list(graph.edges(data=weight) if weight else graph.edges(data=False))
-        rows = np.array([position[edge[0]] for edge in edges], dtype=np.int64)
-        columns = np.array([position[edge[1]] for edge in edges], dtype=np.int64)
-        values = None
-        if weight and any(edge[2] is not None for edge in edges):
-            values = np.array([1.0 if edge[2] is None else edge[2] for edge in edges])
-        return cls._from_entries(
-            rows, columns, values, len(names), names,
-            warn_if_directed="networkx graph" if graph.is_directed() else None,
-        )  # fmt: skip
+        directed = "networkx graph" if graph.is_directed() else None
+        return cls._of(assemble(networkx_entries(graph, weight), directed=directed))
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:
@@ -234,62 +172,28 @@ class Graph:
     def without_edges(cls, n_nodes: int) -> Graph:
         """n isolated nodes, on which GPCA is PCA."""
         nothing = np.empty(0, np.int64)
-        return cls._from_entries(nothing, nothing, None, n_nodes, None)
-
-    # -- assembly -------------------------------------------------------------------------
+        return cls._of(assemble(Entries(nothing, nothing, None, n_nodes)))
 
     @classmethod
-    def _from_entries(cls, *entries: Any, warn_if_directed: str | None = None) -> Graph:
-        graph = cls.__new__(cls)
-        graph._assemble(*entries, warn_if_directed=warn_if_directed)
-        return graph
-
-    def _assemble(
-        self,
-        rows: np.ndarray,
-        columns: np.ndarray,
+    def _trusted(
+        cls,
+        indptr: np.ndarray,
+        indices: np.ndarray,
         weights: np.ndarray | None,
-        n_nodes: int,
-        node_ids: Any,
-        *,
-        warn_if_directed: str | None = None,
-    ) -> None:
-        if not isinstance(n_nodes, Integral):
-            raise TypeError(f"n_nodes={n_nodes!r} must be an integer")
-        joined = join_entries(rows, columns, weights, int(n_nodes))
-        if warn_if_directed and (joined.one_way or joined.unequal):
-            what = "weights differ by direction"
-            if joined.one_way:
-                what = f"{_count(joined.one_way, 'edge')} in one direction only"
-            warnings.warn(
-                f"the {warn_if_directed} is directed ({what}); it was made undirected by "
-                f"joining both directions, the larger weight counting",
-                GraphWarning,
-                stacklevel=3 if warn_if_directed == "adjacency" else 4,
-            )
-        ids = None if node_ids is None else unique_ids(node_ids)
-        if ids is not None and len(ids) != n_nodes:
-            raise ValueError(f"{len(ids)} node_ids for {n_nodes} nodes; give one id per node")
-        self._set_matrix(joined.matrix, ids)
-        self.__dict__["_changes"] = [
-            (joined.self_loops, "self-loop", "dropped"),
-            (joined.repeated, "repeated edge", "merged"),
-            (joined.one_way if warn_if_directed else 0, "one-way edge", "made two-way"),
-            (joined.unequal, "weight", "raised to that of the other direction"),
-        ]
+        node_ids: np.ndarray | None = None,
+    ) -> Graph:
+        """A graph that takes over the arrays of another one, neither checked nor copied.
 
-    def _set_matrix(self, matrix: sp.csr_array, node_ids: np.ndarray | None) -> None:
-        """Take over a symmetric matrix with sorted indices."""
-        self.__setstate__(
-            {
-                # One dtype each, so that one compiled kernel serves every graph.
-                "indptr": matrix.indptr.astype(np.int64, copy=False),
-                "indices": matrix.indices.astype(np.int32, copy=False),
-                "weights": None if np.all(matrix.data == 1) else matrix.data,
-                "node_ids": node_ids,
-                "_changes": [],
-            }
-        )
+        Arrays mapped from files stay so. They become read-only.
+        """
+        arrays = {"indptr": indptr, "indices": indices, "weights": weights}
+        return cls._of({**arrays, "node_ids": node_ids, "_changes": []})
+
+    @classmethod
+    def _of(cls, state: dict[str, Any]) -> Graph:
+        graph = cls.__new__(cls)
+        graph.__setstate__(state)
+        return graph
 
     # -- what it is -----------------------------------------------------------------------
 
@@ -322,18 +226,21 @@ class Graph:
     @cached_property
     def n_components(self) -> int:
         """Number of connected components, isolated nodes included."""
-        return int(connected_components(self.adjacency, directed=False, return_labels=False))
+        # scipy turns values into float64, so it is given one that only looks like an array of
+        # them. "strong" means the same on a symmetric matrix and does without its transpose.
+        ones = self._matrix(np.broadcast_to(1.0, len(self.indices)))
+        return int(connected_components(ones, connection="strong", return_labels=False))
 
     def summary(self) -> str:
         """One line: sizes, components, isolated nodes, and what assembly changed."""
         parts = [
-            _count(self.n_nodes, "node"),
-            _count(self.n_edges, "edge"),
+            count_of(self.n_nodes, "node"),
+            count_of(self.n_edges, "edge"),
             "weighted" if self.is_weighted else "unweighted",
-            _count(self.n_components, "component"),
-            _count(self.n_isolated, "isolated node"),
+            count_of(self.n_components, "component"),
+            count_of(self.n_isolated, "isolated node"),
         ]
-        parts += [f"{_count(n, what)} {done}" for n, what, done in self._changes if n]
+        parts += [f"{count_of(n, what)} {done}" for n, what, done in self._changes if n]
         return ", ".join(parts)
 
     def __repr__(self) -> str:
@@ -345,11 +252,16 @@ class Graph:
         """The graph on these node positions, in this order, with the edges among them."""
         nodes = check_positions(nodes, self.n_nodes)
         values = np.ones(len(self.indices), bool) if self.weights is None else self.weights
-        matrix = sp.csr_array((values, self.indices, self.indptr), shape=(self.n_nodes,) * 2)
-        part = matrix[nodes][:, nodes].sorted_indices()
-        graph = self.__class__.__new__(self.__class__)
-        graph._set_matrix(part, None if self.node_ids is None else self.node_ids[nodes])
-        return graph
+        part = self._matrix(values)[nodes][:, nodes].sorted_indices()
+        ids = None if self.node_ids is None else self.node_ids[nodes]
+        return self._trusted(*csr_arrays(part), ids)
+
+    def _matrix(self, values: np.ndarray) -> sp.csr_array:
+        """These values in the places of the edges; shares the indices of this graph."""
+        # Beside an indptr of 8 bytes scipy makes a copy of the indices in 8 bytes, too.
+        narrow = len(self.indices) <= np.iinfo(np.int32).max
+        indptr = self.indptr.astype(np.int32) if narrow else self.indptr
+        return sp.csr_array((values, self.indices, indptr), shape=(self.n_nodes, self.n_nodes))
 
     def positions(self, ids: Any) -> np.ndarray:
         """Where in this graph the nodes with these ids are."""
@@ -424,7 +336,3 @@ def as_graph(source: Any, n_nodes: int | None) -> Graph:
                 )
             return Graph.from_edge_index(source, n_nodes=n_nodes)
     return Graph(source)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,162 @@
+"""What graphs arrive as, each taken apart into rows, columns and weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .entries import (
+    Entries,
+    factorize,
+    find_positions,
+    id_array,
+    is_real,
+    join_ids,
+    unique_ids,
+)
+
+# -- matrices ---------------------------------------------------------------------------------
+
+
+def matrix_entries(matrix: Any, node_ids: Any) -> Entries:
+    """Entries of an adjacency matrix, no two at the same place."""
+    if is_torch_sparse(matrix):
+        matrix = _from_torch(matrix)
+    elif not sp.issparse(matrix):
+        matrix = to_numpy(matrix)
+    _check_matrix(matrix.shape, matrix.dtype)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"adjacency of shape {matrix.shape} must be square, one row and one column per node; "
+            f"for a list of edges use Graph.from_edge_index"
+        )
+    if sp.issparse(matrix):
+        csr = _without_repeats(matrix)
+        nodes = np.arange(csr.shape[0], dtype=np.int32)
+        rows, columns, values = np.repeat(nodes, np.diff(csr.indptr)), csr.indices, csr.data
+    else:
+        rows, columns = np.nonzero(matrix)
+        values = matrix[rows, columns]
+    weights = None if np.all(values == 1) else values.astype(np.float64, copy=False)
+    return Entries(rows, columns, weights, matrix.shape[0], node_ids)
+
+
+def _check_matrix(shape: tuple[int, ...], dtype: np.dtype) -> None:
+    if len(shape) != 2:
+        raise ValueError(
+            f"adjacency of shape {shape} must have two dimensions; a scipy or dense matrix, or a "
+            f"sparse tensor, is taken here, other kinds of graphs by the methods Graph.from_*"
+        )
+    if not is_real(dtype):
+        raise TypeError(f"adjacency of dtype {dtype} must hold real numbers; convert it first")
+
+
+def _from_torch(tensor: Any) -> sp.coo_array:
+    coo = tensor.detach().cpu().to_sparse_coo().coalesce()
+    _check_matrix(tuple(coo.shape), np.dtype(complex if coo.is_complex() else float))
+    values = coo.values()
+    values = values.bool() if (values == 1).all() else values.double()
+    return sp.coo_array((values.numpy(), tuple(coo.indices().numpy())), shape=tuple(coo.shape))
+
+
+def _without_repeats(matrix: Any) -> sp.csr_array:
+    """Sorted CSR with repeated entries added up; shares the arrays of a matrix that is that."""
+    if matrix.format in ("coo", "bsr"):  # these add up on their way to CSR
+        coo = matrix.tocoo(copy=False)
+        values = coo.data.astype(_type_of_sums(coo.data), copy=False)
+        matrix = sp.coo_array((values, (coo.row, coo.col)), shape=coo.shape)
+    csr = sp.csr_array(matrix)
+    if not csr.has_sorted_indices:
+        csr = csr.sorted_indices()
+    if not csr.has_canonical_format:
+        csr = csr.astype(_type_of_sums(csr.data))
+        csr.sum_duplicates()
+    return csr
+
+
+def _type_of_sums(values: np.ndarray) -> Any:
+    """A type in which repeated entries can be added up; small integers would overflow."""
+    if values.dtype == bool:
+        return bool
+    return np.int32 if np.all(values == 1) else np.float64
+
+
+# -- lists of edges ---------------------------------------------------------------------------
+
+
+def edge_index_entries(edge_index: Any, weights: Any, n_nodes: int | None) -> Entries:
+    """Entries of two rows of positions; the largest decides where n_nodes is None."""
+    pairs = to_numpy(edge_index)
+    if pairs.ndim != 2 or pairs.shape[0] != 2:
+        raise ValueError(
+            f"edge_index of shape {pairs.shape} must have shape (2, n_edges); "
+            f"transpose a list of pairs"
+        )
+    if pairs.shape[1] == 0:
+        pairs = pairs.astype(np.int64)  # numpy takes an empty list for floats
+    if not np.issubdtype(pairs.dtype, np.integer):
+        raise TypeError(
+            f"edge_index of dtype {pairs.dtype} must hold integers, the positions of nodes; "
+            f"for names of nodes use Graph.from_edges"
+        )
+    if n_nodes is None:
+        n_nodes = max(int(pairs.max()) + 1, 0) if pairs.shape[1] else 0
+    return Entries(pairs[0], pairs[1], None if weights is None else to_numpy(weights), n_nodes)
+
+
+def table_entries(frame: Any, source: str, target: str, weight: str | None, nodes: Any) -> Entries:
+    """Entries of a table with a row per edge, its ids as positions."""
+    if not hasattr(frame, "keys"):
+        raise TypeError(
+            f"edge table of type {type(frame).__name__} must be a DataFrame or a mapping of "
+            f"columns; for pairs of positions use Graph.from_edge_index"
+        )
+    present = list(frame.keys())
+    for column in [source, target, *([weight] if weight else [])]:
+        if column not in present:
+            raise ValueError(f"column {column!r} is not in the edge table; it has {present}")
+    weight = weight or ("weight" if "weight" in present else None)
+    ends = [id_array(frame[column]) for column in (source, target)]
+    weights = None if weight is None else np.asarray(frame[weight])
+    if len(ends[0]) != len(ends[1]):
+        raise ValueError(
+            f"columns {source!r} and {target!r} have {len(ends[0])} and {len(ends[1])} ids; "
+            f"each row needs both"
+        )
+    mentioned = join_ids(*ends)
+    if nodes is None:
+        node_ids, codes = factorize(mentioned)
+    else:
+        node_ids = unique_ids(nodes)
+        codes = find_positions(node_ids, mentioned, "the edge table", "nodes")
+    rows, columns = codes[: len(ends[0])], codes[len(ends[0]) :]
+    return Entries(rows, columns, weights, len(node_ids), node_ids)
+
+
+def networkx_entries(graph: Any, weight: str | None) -> Entries:
+    """Entries of a networkx graph in its order; ``weight`` names an edge attribute."""
+    names = list(graph.nodes)
+    position = {name: i for i, name in enumerate(names)}
+    edges = list(graph.edges(data=weight) if weight else graph.edges(data=False))
+    rows = np.array([position[edge[0]] for edge in edges], dtype=np.int64)
+    columns = np.array([position[edge[1]] for edge in edges], dtype=np.int64)
+    weights = None
+    if weight and any(edge[2] is not None for edge in edges):
+        weights = np.array([1.0 if edge[2] is None else edge[2] for edge in edges])
+    return Entries(rows, columns, weights, len(names), names)
+
+
+# -- arrays of other libraries ----------------------------------------------------------------
+
+
+def to_numpy(values: Any) -> np.ndarray:
+    """An array of what may be a torch tensor, perhaps on a GPU."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    return np.asarray(values)
+
+
+def is_torch_sparse(values: Any) -> bool:
+    return "sparse" in str(getattr(values, "layout", ""))

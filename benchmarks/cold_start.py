@@ -16,8 +16,8 @@ from measure import arguments, real_graphs, save
 
 SCRIPT = """
 from gpcanet import GPCA
-from gpcanet.datasets import load_planetoid
-data = load_planetoid({name!r})
+from gpcanet.datasets import load
+data = load({name!r})
 GPCA(64).fit_transform(data.X, graph=data.graph)
 """
 

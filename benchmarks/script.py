@@ -5,7 +5,7 @@ head. Both ways end in the same head with the same choices, decided on validatio
 of the public split, then of random splits with 20 training labels a class. GPCAClassifier, which
 decides more for itself, is shown beside them on the public split.
 
-Needs the Planetoid files (see gpcanet.datasets.load_planetoid). Run with ``make bench``, or
+Needs the Planetoid files (see gpcanet.datasets.load). Run with ``make bench``, or
 alone: ``python benchmarks/script.py --save``.
 """
 

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse.linalg
 
 from gpcanet import GPCA, GPCAClassifier
-from gpcanet.datasets import load_planetoid
+from gpcanet.datasets import load
 from gpcanet.datasets.planetoid import DATA_DIR_VARIABLE
 from gpcanet.linalg import Propagation, Solver
 
@@ -29,7 +29,7 @@ LEAST_ACCURACY = {"cora": 0.837 - 0.012, "citeseer": 0.726 - 0.014, "pubmed": 0.
 
 @pytest.mark.parametrize("name", LEAST_ACCURACY)
 def test_the_classifier_with_defaults_is_as_good_as_closed_form_models_get(name):
-    data = load_planetoid(name)
+    data = load(name)
     model = GPCAClassifier().fit(
         data.X, data.visible_labels(), graph=data.graph, validation=data.validation
     )
@@ -39,7 +39,7 @@ def test_the_classifier_with_defaults_is_as_good_as_closed_form_models_get(name)
 
 @pytest.mark.parametrize(("alpha", "error"), [(5.0, 0.08), (50.0, 0.77)])
 def test_five_steps_of_the_paper_miss_the_solution(alpha, error):
-    data = load_planetoid("cora")
+    data = load("cora")
     X = data.X.toarray().astype(float)
     X -= X.mean(axis=0)
     P = Propagation(data.graph.indptr, data.graph.indices)
@@ -51,7 +51,7 @@ def test_five_steps_of_the_paper_miss_the_solution(alpha, error):
 
 @pytest.mark.parametrize(("name", "largest"), [("cora", 1.483), ("citeseer", 1.502)])
 def test_the_laplacian_exceeds_the_bound_of_the_paper(name, largest):
-    graph = load_planetoid(name).graph
+    graph = load(name).graph
     P = Propagation(graph.indptr, graph.indices)
     matrix = scipy.sparse.linalg.LinearOperator(P.shape, matvec=lambda v: P @ v.ravel())
     smallest = scipy.sparse.linalg.eigsh(
@@ -61,7 +61,7 @@ def test_the_laplacian_exceeds_the_bound_of_the_paper(name, largest):
 
 
 def test_the_matrix_free_path_never_holds_a_dense_feature_matrix():
-    data = load_planetoid("citeseer")
+    data = load("citeseer")
     dense_bytes = data.X.shape[0] * data.X.shape[1] * 4
     tracemalloc.start()
     try:
@@ -77,8 +77,8 @@ def test_a_cold_start_embeds_in_seconds(name, tmp_path):
     # An empty kernel cache: the first use on a new machine. The limit is generous, for a busy
     # one; docs/decisions.md has what was measured.
     script = (
-        "from gpcanet import GPCA; from gpcanet.datasets import load_planetoid\n"
-        f"data = load_planetoid({name!r})\n"
+        "from gpcanet import GPCA; from gpcanet.datasets import load\n"
+        f"data = load({name!r})\n"
         "assert GPCA(64).fit_transform(data.X, graph=data.graph).shape[1] == 64"
     )
     start = time.perf_counter()

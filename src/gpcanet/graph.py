@@ -93,6 +93,7 @@ class Graph:
         weights: Any = None,
         *,
         n_nodes: int | None = None,
+        node_ids: Any = None,
         each_once: bool = False,
     ) -> Graph:
         """A graph from two rows of node positions, as numpy or torch hold them.
@@ -103,6 +104,8 @@ class Graph:
         weights : array-like or tensor of shape (n_entries,), optional
         n_nodes : int, optional
             By default the largest position decides, so isolated last nodes need it.
+        node_ids : array-like of length n_nodes, optional
+            What the nodes are called; unique.
         each_once : bool
             Edges are listed in one direction only, which then is no reason to warn.
 
@@ -111,7 +114,7 @@ class Graph:
         >>> Graph.from_edge_index([[0, 1, 1, 2], [1, 0, 2, 1]], n_nodes=4)
         Graph(n_nodes=4, n_edges=2, weighted=False)
         """
-        entries = edge_index_entries(edge_index, weights, n_nodes)
+        entries = edge_index_entries(edge_index, weights, n_nodes, node_ids)
         return cls._of(assemble(entries, directed=None if each_once else "edge_index"))
 
     @classmethod

@@ -86,7 +86,9 @@ def _type_of_sums(values: np.ndarray) -> Any:
 # -- lists of edges ---------------------------------------------------------------------------
 
 
-def edge_index_entries(edge_index: Any, weights: Any, n_nodes: int | None) -> Entries:
+def edge_index_entries(
+    edge_index: Any, weights: Any, n_nodes: int | None, node_ids: Any
+) -> Entries:
     """Entries of two rows of positions; the largest decides where n_nodes is None."""
     pairs = to_numpy(edge_index)
     if pairs.ndim != 2 or pairs.shape[0] != 2:
@@ -103,7 +105,8 @@ def edge_index_entries(edge_index: Any, weights: Any, n_nodes: int | None) -> En
         )
     if n_nodes is None:
         n_nodes = max(int(pairs.max()) + 1, 0) if pairs.shape[1] else 0
-    return Entries(pairs[0], pairs[1], None if weights is None else to_numpy(weights), n_nodes)
+    values = None if weights is None else to_numpy(weights)
+    return Entries(pairs[0], pairs[1], values, n_nodes, node_ids)
 
 
 def table_entries(frame: Any, source: str, target: str, weight: str | None, nodes: Any) -> Entries:

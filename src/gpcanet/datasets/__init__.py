@@ -1,7 +1,18 @@
-"""Attributed graphs with labels: read from files, or generated."""
+"""Attributed graphs with labels: by name, from the user's files, or generated."""
 
-from .dataset import Dataset
-from .planetoid import load_planetoid
+from .catalogue import about, load, names
+from .dataset import About, Dataset
+from .errors import DataError, DataUnavailableError
 from .synthetic import block_model, neighbor_graph
 
-__all__ = ["Dataset", "block_model", "load_planetoid", "neighbor_graph"]
+__all__ = [
+    "About",
+    "DataError",
+    "DataUnavailableError",
+    "Dataset",
+    "about",
+    "block_model",
+    "load",
+    "names",
+    "neighbor_graph",
+]

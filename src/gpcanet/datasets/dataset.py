@@ -1,8 +1,8 @@
-"""Dataset: a graph with features, labels and a split."""
+"""Dataset: a graph with features, labels and a split, and what is to be known about it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,19 +11,47 @@ from ..graph import Graph
 
 
 @dataclass(frozen=True)
+class About:
+    """What one should know of a published dataset before and after using it."""
+
+    name: str
+    summary: str
+    n_nodes: int
+    n_edges: int
+    n_features: int
+    n_classes: int
+    split: str
+    source: str
+    licence: str
+    citation: str
+    megabytes: float = 0.0  # to download
+
+
+def _nobody() -> np.ndarray:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
 class Dataset:
     """An attributed graph with labels; row i of X and entry i of y belong to node i.
 
-    ``train``, ``validation`` and ``test`` are positions of nodes. A label of -1 is unknown.
+    ``train``, ``validation`` and ``test`` are positions of nodes. A label of -1 is unknown;
+    ``class_names[label]`` is what a label means, where that is known.
     """
 
     name: str
     graph: Graph
     X: np.ndarray | sp.csr_array
     y: np.ndarray
-    train: np.ndarray
-    validation: np.ndarray
-    test: np.ndarray
+    train: np.ndarray = field(default_factory=_nobody)
+    validation: np.ndarray = field(default_factory=_nobody)
+    test: np.ndarray = field(default_factory=_nobody)
+    class_names: np.ndarray | None = None
+    about: About | None = None
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.y.max(initial=-1)) + 1
 
     def visible_labels(self, *, validation: bool = True) -> np.ndarray:
         """y with -1 wherever a classifier must not look."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.neighbors import kneighbors_graph
 
@@ -97,7 +99,7 @@ def _draw_edges(
     return pairs
 
 
-def neighbor_graph(X: np.ndarray, n_neighbors: int = 10) -> Graph:
+def neighbor_graph(X: Any, n_neighbors: int = 10, *, node_ids: Any = None) -> Graph:
     """The graph that joins each row of a table to its nearest rows.
 
     Examples
@@ -106,4 +108,6 @@ def neighbor_graph(X: np.ndarray, n_neighbors: int = 10) -> Graph:
     2
     """
     nearest = kneighbors_graph(X, n_neighbors).tocoo()
-    return Graph.from_edge_index([nearest.row, nearest.col], n_nodes=len(X), each_once=True)
+    return Graph.from_edge_index(
+        [nearest.row, nearest.col], n_nodes=X.shape[0], node_ids=node_ids, each_once=True
+    )

@@ -1,0 +1,84 @@
+"""Files and folders that appear whole or not at all.
+
+What is written goes to a hidden name beside the target and takes its place by one rename, so
+that an error, a full disk, an interrupt or a kill leaves the old file, or none, and never half
+of one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to; it gets its name when the block ends without an error.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "answer.txt"
+    >>> with whole_file(path) as file:
+    ...     _ = file.write(b"42")
+    >>> path.read_text()
+    '42'
+    >>> folder.cleanup()
+    """
+    path = check_target(path, overwrite=overwrite)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes it private
+        check_target(path, overwrite=overwrite)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill; it gets its name when the block ends without an error.
+
+    If another process has made the folder meanwhile, that one stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+    try:
+        yield temporary
+        os.chmod(temporary, 0o777 & ~_umask())
+        try:
+            os.rename(temporary, path)
+        except OSError:
+            if not path.is_dir():
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """Raise now rather than after the work if a file cannot be written there."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists; choose another name or allow it to be replaced")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"folder {path.parent} does not exist; make it first")
+    return path
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,224 @@
+"""Downloads that resume, are checked, and appear whole or not at all."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import hashlib
+import http.client
+import json
+import os
+import ssl
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from .errors import DataError, DataUnavailableError
+
+#: Called with what is being fetched, bytes so far, and bytes in all if known.
+Progress = Callable[[str, int, int | None], None]
+
+TIMEOUT_SECONDS = 15
+ATTEMPTS = 3
+CHUNK_BYTES = 1 << 18
+
+#: What a write says that went wrong. Connections say none of these.
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+
+
+def download(
+    url: str,
+    target: Path,
+    *,
+    sha256: str | None = None,
+    certificates: str | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Fetch a URL to a file, going on where an earlier try stopped.
+
+    Bytes gather in ``<target>.part``. What was fetched before is kept only if the server says
+    that its file is still the same (by entity tag or date). The target appears when all bytes
+    are there and, where a hash is given, are the right ones.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    for attempt in range(ATTEMPTS):
+        try:
+            _fetch(url, part, certificates, progress)
+            break
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code < 500 or attempt == ATTEMPTS - 1:
+                raise DataUnavailableError(
+                    f"{without_login(url)}: the server answers {error.code} {error.reason}"
+                ) from None
+        except urllib.error.URLError as error:
+            # No connection at all: soon again is no better. One that broke off may be.
+            broke_off = isinstance(error.reason, ConnectionError) and not isinstance(
+                error.reason, ConnectionRefusedError
+            )
+            if not broke_off or attempt == ATTEMPTS - 1:
+                raise DataUnavailableError(f"{without_login(url)}: {error.reason}") from None
+        except (OSError, http.client.HTTPException) as error:
+            if _is_about_the_disk(error):
+                raise
+            if attempt == ATTEMPTS - 1:
+                reason = str(error) or type(error).__name__
+                raise DataUnavailableError(f"{without_login(url)}: {reason}") from None
+        time.sleep(2**attempt / 2)
+    if sha256 is not None and (found := sha256_of(part)) != sha256:
+        _forget(part)
+        raise DataError(
+            f"{without_login(url)} gave SHA-256 {found}, not {sha256}: damaged on its way, or "
+            f"changed; nothing was kept"
+        )
+    os.replace(part, target)
+    _forget(part)
+
+
+def read_url(url: str, *, certificates: str | None = None, accept: str = "*/*") -> tuple[str, str]:
+    """The text of a page, and the address it came from in the end."""
+    try:
+        with _open(url, {"Accept": accept}, certificates) as answer:
+            return answer.read().decode("utf-8", errors="replace"), answer.url
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise DataUnavailableError(
+            f"{without_login(url)}: the server answers {error.code} {error.reason}"
+        ) from None
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DataUnavailableError(f"{without_login(url)}: {reason}") from None
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _fetch(url: str, part: Path, certificates: str | None, progress: Progress | None) -> None:
+    tag_file = part.with_name(part.name + ".tag")
+    kept_tag = _read_tag(tag_file, url) if part.exists() else None
+    done, headers = 0, {}
+    if kept_tag:
+        done = part.stat().st_size
+        headers = {"Range": f"bytes={done}-", "If-Range": kept_tag}
+    try:
+        answer = _open(url, headers, certificates)
+    except urllib.error.HTTPError as error:
+        if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        error.close()
+        _forget(part)  # the part is not a beginning of the file: start anew
+        answer = _open(url, {}, certificates)
+    with answer:
+        resumed = answer.status == http.client.PARTIAL_CONTENT
+        tags = [tag for tag in map(answer.headers.get, ("ETag", "Last-Modified")) if tag]
+        if resumed and not _goes_on(answer, done, kept_tag, tags):
+            _forget(part)
+            raise http.client.HTTPException("the server sent another part than asked for")
+        if not resumed:
+            done = 0
+            _forget(part)  # before a new tag is written, which does not belong to old bytes
+            if tags and not tags[0].startswith("W/"):  # a weak tag does not promise equal bytes
+                tag_file.write_text(json.dumps({"url": without_login(url), "tag": tags[0]}))
+        length = answer.headers.get("Content-Length") or ""
+        total = done + int(length) if length.isdecimal() else None
+        with part.open("ab") as file:
+            _copy(answer, file, Path(urllib.parse.urlsplit(url).path).name, done, total, progress)
+
+
+def _goes_on(answer: Any, done: int, kept_tag: str | None, tags: list[str]) -> bool:
+    """Whether a partial answer begins where the part ends, and is of the same file."""
+    begins_there = answer.headers.get("Content-Range", "").startswith(f"bytes {done}-")
+    return begins_there and (not tags or kept_tag in tags)
+
+
+def _copy(
+    answer: Any, file: IO[bytes], name: str, done: int, total: int | None, progress: Progress | None
+) -> None:
+    while chunk := answer.read(CHUNK_BYTES):
+        file.write(chunk)
+        done += len(chunk)
+        if progress:
+            progress(name, done, total)
+    if total is not None and done < total:
+        raise http.client.IncompleteRead(b"", total - done)
+
+
+def _open(url: str, headers: dict[str, str], certificates: str | None) -> Any:
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("https", "http", "file"):
+        raise DataUnavailableError(f"{without_login(url)}: only https, http and file are fetched")
+    netloc = parts.netloc.rpartition("@")[2]
+    request = urllib.request.Request(
+        urllib.parse.urlunsplit(parts._replace(netloc=netloc)),
+        headers={"User-Agent": "gpcanet", **headers},
+    )
+    if parts.username:
+        login = ":".join(
+            urllib.parse.unquote(part or "") for part in (parts.username, parts.password)
+        )
+        token = base64.b64encode(login.encode()).decode()
+        # Not handed on where the server redirects to another one.
+        request.add_unredirected_header("Authorization", f"Basic {token}")
+    opener = urllib.request.build_opener(
+        urllib.request.HTTPSHandler(context=_tls_context(certificates)), _SameServerLogin
+    )
+    return opener.open(request, timeout=TIMEOUT_SECONDS)
+
+
+class _SameServerLogin(urllib.request.HTTPRedirectHandler):
+    """Takes the login along where a server redirects to itself, as mirrors do."""
+
+    def redirect_request(self, req: Any, *details: Any) -> urllib.request.Request | None:
+        request = super().redirect_request(req, *details)
+        login = req.unredirected_hdrs.get("Authorization")
+        if request and login and (request.type, request.host) == (req.type, req.host):
+            request.add_unredirected_header("Authorization", login)
+        return request
+
+
+def _tls_context(certificates: str | None) -> ssl.SSLContext:
+    """Certificates are always verified, by the system's store, in which companies put theirs."""
+    import truststore
+
+    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if certificates:
+        is_folder = os.path.isdir(certificates)
+        try:
+            context.load_verify_locations(**{"capath" if is_folder else "cafile": certificates})
+        except OSError as error:
+            raise DataUnavailableError(
+                f"{certificates}, named as the file of certificates, cannot be used ({error})"
+            ) from None
+    return context
+
+
+def _read_tag(tag_file: Path, url: str) -> str | None:
+    try:
+        kept = json.loads(tag_file.read_text())
+        return kept["tag"] if kept["url"] == without_login(url) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _forget(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    part.with_name(part.name + ".tag").unlink(missing_ok=True)
+
+
+def _is_about_the_disk(error: BaseException) -> bool:
+    return isinstance(error, OSError) and (
+        error.filename is not None or error.errno in _DISK_ERRORS
+    )
+
+
+def without_login(url: str) -> str:
+    """The address without user and password, for messages."""
+    parts = urllib.parse.urlsplit(url)
+    return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

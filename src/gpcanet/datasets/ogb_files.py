@@ -1,0 +1,245 @@
+"""Reading what OGB publishes: zip archives of gzipped CSV, or what was unpacked from them.
+
+An archive is read as a stream and never unpacked: what its members are called becomes no path
+on disk.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import gzip
+import io
+import lzma
+import os
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..graph import Graph
+from .dataset import About
+from .download import Progress
+from .errors import DataError
+
+PARTS = {"train": "train", "validation": "valid", "test": "test"}
+_BLOCK_BYTES = 4 << 20
+_CLASS_NAMES_BYTES = 1 << 16
+
+# A folder, on disk or in an archive, and what is in it.
+Place = Path | zipfile.Path
+
+# What zipfile, gzip, csv and pyarrow raise for bytes that are not right.
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, csv.Error,
+    EOFError, OSError, RuntimeError, ValueError,
+)  # fmt: skip
+
+
+class Layout(NamedTuple):
+    """Where things are in an archive, which is called as the folder in it."""
+
+    folder: str
+    split: str
+    class_names: str
+    n_listed_edges: int  # with both directions of a citation, and products joined to themselves
+
+
+@contextmanager
+def opened(place: Path, layout: Layout) -> Iterator[Place]:
+    """The folder with raw, split and mapping, which may be in an archive."""
+    if place.is_dir():
+        yield place
+        return
+    with _sound_archive(place) as archive:
+        yield zipfile.Path(archive, f"{layout.folder}/")
+
+
+def _sound_archive(path: Path) -> zipfile.ZipFile:
+    with _damage_named(path):
+        archive = zipfile.ZipFile(path)
+    try:
+        for member in archive.infolist():
+            parts = re.split(r"[/\\]", member.orig_filename)
+            if parts[0] == "" or ":" in parts[0] or ".." in parts:
+                raise DataError(
+                    f"{path} was tampered with, for its member {member.orig_filename!r} leads out "
+                    f"of any folder it is unpacked to; remove it"
+                )
+            with _damage_named(path):
+                # zipfile takes a member whose name was damaged for another, and one that the
+                # comment before it swallows for none: the names of classes would be gone.
+                archive.open(member).close()
+                if b"PK\x01\x02" in member.comment:
+                    raise zipfile.BadZipFile("its directory is garbled")
+    except BaseException:
+        archive.close()
+        raise
+    return archive
+
+
+def convert(
+    published: Place, folder: Path, about: About, layout: Layout, progress: Progress | None
+) -> list[str] | None:
+    """Make the arrays of the cache from the published files; the names of the classes, if told."""
+    n_nodes, n_edges = about.n_nodes, layout.n_listed_edges
+    for what, count in (("node", n_nodes), ("edge", n_edges)):
+        single = np.empty((1, 1), np.int64)
+        _fill(single, published / f"raw/num-{what}-list.csv.gz", _exactly(count))
+    class_names = _read_class_names(published / layout.class_names, about.n_classes)
+
+    labels = np.empty((n_nodes, 1))
+    _fill(labels, published / "raw/node-label.csv.gz", _class_or_none(about.n_classes), progress)
+    np.save(folder / "y.npy", np.where(np.isnan(labels), -1, labels)[:, 0].astype(np.int64))
+
+    taken = np.zeros(n_nodes, np.int64)
+    for part, published_as in PARTS.items():
+        nodes = np.empty((n_nodes, 1), np.int64)
+        member = published / f"{layout.split}/{published_as}.csv.gz"
+        nodes = nodes[: _fill(nodes, member, _position(n_nodes), progress, at_most=True), 0]
+        taken += np.bincount(nodes, minlength=n_nodes)
+        if taken.max() > 1:
+            raise _wrong(member, f"names node {taken.argmax()}, which the split named before")
+        np.save(folder / f"{part}.npy", nodes)
+
+    edges = np.empty((2, n_edges), np.int32)
+    _fill(edges.T, published / "raw/edge.csv.gz", _position(n_nodes), progress)
+    graph = Graph.from_edge_index(edges, n_nodes=n_nodes, each_once=True)
+    np.save(folder / "indptr.npy", graph.indptr)
+    np.save(folder / "indices.npy", graph.indices)
+    del edges, graph  # a gigabyte for ogbn-products
+
+    X = np.lib.format.open_memmap(
+        folder / "X.npy", mode="w+", dtype=np.float32, shape=(n_nodes, about.n_features)
+    )
+    if hasattr(os, "posix_fallocate"):  # a full disk is an error now, and a crash in a mapping
+        with (folder / "X.npy").open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+    _fill(X, published / "raw/node-feat.csv.gz", _FINITE, progress)
+    X.flush()  # the file has its full size from the start: zeros would not be noticed later
+    return class_names
+
+
+class _Rule(NamedTuple):
+    """What the values of a table must be."""
+
+    holds: Callable[[np.ndarray], np.ndarray]
+    meaning: str
+
+
+_FINITE = _Rule(np.isfinite, "a finite number")
+
+
+def _exactly(count: int) -> _Rule:
+    return _Rule(lambda values: values == count, f"{count:,}")
+
+
+def _position(n_nodes: int) -> _Rule:
+    return _Rule(
+        lambda values: (values >= 0) & (values < n_nodes), f"a node from 0 to {n_nodes - 1:,}"
+    )
+
+
+def _class_or_none(n_classes: int) -> _Rule:
+    def holds(values: np.ndarray) -> np.ndarray:
+        known = (values >= 0) & (values < n_classes) & (values == np.floor(values))
+        return known | np.isnan(values)
+
+    return _Rule(holds, f"a class from 0 to {n_classes - 1} or nothing")
+
+
+def _fill(
+    target: np.ndarray,
+    member: Place,
+    rule: _Rule,
+    progress: Progress | None = None,
+    *,
+    at_most: bool = False,
+) -> int:
+    """Read a table into an array of its size, or of its largest; the number of rows."""
+    done = 0
+    with closing(_batches(member, target)) as batches:
+        for batch in batches:
+            rows = target[done : done + batch.num_rows]
+            if len(rows) < batch.num_rows:
+                raise _wrong(member, f"has more than {len(target):,} rows")
+            for j, column in enumerate(batch.columns):
+                rows[:, j] = column.to_numpy(zero_copy_only=False)
+            right = rule.holds(rows)
+            if not right.all():
+                i, j = np.argwhere(~right)[0]
+                raise _wrong(
+                    member, f"has {rows[i, j]} in line {done + i + 1:,}, not {rule.meaning}"
+                )
+            done += len(rows)
+            if progress:
+                progress(f"rows of {member.name}", done, len(target))
+    if done < len(target) and not at_most:
+        raise _wrong(member, f"has {done:,} rows, not {len(target):,}")
+    return done
+
+
+def _batches(member: Place, target: np.ndarray) -> Generator[Any, None, None]:
+    """A table some megabytes at a time; an empty field is NaN, and no integer."""
+    import pyarrow
+    import pyarrow.csv as table
+
+    names = [str(j) for j in range(target.shape[1])]
+    dtype = pyarrow.from_numpy_dtype(target.dtype)
+    with _damage_named(member), _text(member) as text:
+        yield from table.open_csv(
+            text,
+            table.ReadOptions(column_names=names, block_size=_BLOCK_BYTES, use_threads=False),
+            table.ParseOptions(ignore_empty_lines=False),
+            table.ConvertOptions(
+                column_types=dict.fromkeys(names, dtype),
+                null_values=[""] if target.dtype.kind == "f" else [],
+            ),
+        )
+
+
+def _read_class_names(member: Place, n_classes: int) -> list[str] | None:
+    """What the classes are called, "" where that is not said."""
+    if not member.is_file():
+        return None
+    with _damage_named(member), _text(member) as text:
+        content = text.read(_CLASS_NAMES_BYTES + 1)
+        if len(content) > _CLASS_NAMES_BYTES:
+            raise _wrong(member, f"has more than {_CLASS_NAMES_BYTES:,} bytes")
+        _, *rows = csv.reader(io.StringIO(content.decode("utf-8")))
+        named = {int(label): name for label, name in rows}
+    if not named.keys() <= set(range(n_classes)) or len(named) < len(rows):
+        raise _wrong(member, f"must name each class from 0 to {n_classes - 1} once")
+    return [named.get(label, "") for label in range(n_classes)]
+
+
+@contextmanager
+def _text(member: Place) -> Iterator[gzip.GzipFile]:
+    with member.open("rb") as packed, gzip.open(packed) as text:
+        yield text
+
+
+@contextmanager
+def _damage_named(place: Place) -> Iterator[None]:
+    """Whatever a reader says of wrong bytes, as one sentence that names the file."""
+    try:
+        yield
+    except DataError:
+        raise
+    except FileNotFoundError:
+        raise _wrong(place, "is missing") from None
+    except _DAMAGE as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise  # of the disk, not of what is on it
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise _wrong(place, f"is damaged ({reason})") from None
+
+
+def _wrong(place: Place, problem: str) -> DataError:
+    return DataError(f"{place} {problem}; fetch it anew")

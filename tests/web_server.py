@@ -1,0 +1,187 @@
+"""A web server on this machine that can do everything wrong that real ones do."""
+
+import contextlib
+import os
+import socket
+import threading
+from base64 import b64decode
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import sleep  # by its own name: tests replace time.sleep
+
+import gpcanet
+
+PACKAGE = os.path.dirname(gpcanet.__file__)
+
+
+@dataclass
+class Page:
+    """What a server answers at one address, and how it misbehaves there.
+
+    The lists hold one entry for each request to come, and are used up.
+    """
+
+    content: bytes = b""
+    etag: str | None = None
+    takes_ranges: bool = True  # else every request gets the whole
+    heeds_if_range: bool = True  # else a range is served though the tag has changed
+    ranges_begin_late: int = 0  # a range begins so many bytes after the place asked for
+    content_type: str = "application/octet-stream"
+    claimed_length: str | None = None  # in place of the true Content-Length
+    statuses: list[int] = field(default_factory=list)  # errors; RESET: no answer at all
+    cuts: list[int] = field(default_factory=list)  # bytes after which the connection breaks
+    redirect: str | None = None
+    login: str | None = None  # "user:password", without which the answer is 401
+    seconds: float = 0.0  # before answering
+
+
+RESET = 0
+
+
+@dataclass(frozen=True)
+class Request:
+    path: str
+    headers: dict
+    status: int
+    n_bytes: int  # of the content sent
+
+    @property
+    def login(self) -> str | None:
+        """user:password as sent, if they were."""
+        kind, _, token = self.headers.get("Authorization", "").partition(" ")
+        return b64decode(token).decode() if kind == "Basic" else None
+
+
+class WebServer:
+    """``with WebServer({"/path": Page(...)}) as server``; server.requests is what was asked."""
+
+    def __init__(self, pages=None, tls_context=None):
+        self.pages = dict(pages or {})
+        self.requests = []
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.owner = self
+        self._scheme = "http"
+        if tls_context is not None:
+            self._scheme = "https"
+            self._server.socket = tls_context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}
+        )
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def host(self):
+        return f"127.0.0.1:{self._server.server_address[1]}"
+
+    def url(self, path="", login=None):
+        return f"{self._scheme}://{login + '@' if login else ''}{self.host}{path}"
+
+    def asked(self, path):
+        """The requests for one path, in order."""
+        return [request for request in self.requests if request.path == path]
+
+
+def address_of_nobody():
+    """An address on this machine at which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+#: For scripts of other processes: afterwards they can import modules of gpcanet.datasets without
+#: everything else, which would take seconds.
+LIGHT_IMPORT = f"""
+import sys, types
+for name, folder in (("gpcanet", {PACKAGE!r}), ("gpcanet.datasets", {PACKAGE + "/datasets"!r})):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [folder]
+"""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False
+    owner: WebServer
+
+    def handle_error(self, request, client_address):
+        """Clients that hang up, and handshakes that fail, are part of the tests."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = 10
+
+    def log_message(self, *_):
+        """Nothing on the terminal."""
+
+    def do_GET(self):
+        page = self.server.owner.pages.get(self.path.partition("?")[0])
+        status, headers, content = self._answer(page)
+        n_sent = len(content)
+        if page and page.cuts and status < 300:
+            n_sent = min(n_sent, page.cuts.pop(0))
+        # Noted before it is sent: whoever has the answer finds the note.
+        self.server.owner.requests.append(Request(self.path, dict(self.headers), status, n_sent))
+        if status == RESET:
+            return self._break_off()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(content[:n_sent])
+        self.close_connection = True
+        return None
+
+    def _answer(self, page):
+        if page is None:
+            return self._short(404)
+        sleep(page.seconds)
+        if page.statuses and (status := page.statuses.pop(0)) != 200:
+            return self._short(status)
+        if page.login and _login(self.headers) != page.login:
+            return self._short(401)
+        if page.redirect:
+            return 302, {"Location": page.redirect, "Content-Length": "0"}, b""
+        return self._content(page)
+
+    def _content(self, page):
+        headers = {"Content-Type": page.content_type}
+        if page.etag:
+            headers["ETag"] = page.etag
+        asked = self.headers.get("Range", "")
+        same = self.headers.get("If-Range") in (None, page.etag) or not page.heeds_if_range
+        status, content = 200, page.content
+        if asked and page.takes_ranges and same:
+            begin = int(asked.removeprefix("bytes=").removesuffix("-"))
+            if begin >= len(content):
+                return self._short(416)
+            begin += page.ranges_begin_late
+            status = 206
+            headers["Content-Range"] = f"bytes {begin}-{len(content) - 1}/{len(content)}"
+            content = content[begin:]
+        headers["Content-Length"] = page.claimed_length or str(len(content))
+        return status, headers, content
+
+    @staticmethod
+    def _short(status):
+        return status, {"Content-Length": "0"}, b""
+
+    def _break_off(self):
+        """Closes so that the system sends a reset: at once, whatever is pending."""
+        linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.close_connection = True
+        socket.close(self.connection.detach())
+
+
+def _login(headers):
+    return Request("", dict(headers), 0, 0).login

@@ -1,0 +1,107 @@
+"""Edges between nodes: a table with the ids of both ends, or a matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from ..datasets.errors import DataError
+from .ids import Ids, read_ids
+from .matrices import MATRIX_SUFFIXES, read_arrays
+from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of
+
+WEIGHT_NAME = "weight"
+
+#: Names under which an npz may hold weights.
+WEIGHT_ARRAYS = (WEIGHT_NAME, "weights", "edge_weight")
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Both ends of every edge, row by row, and weights if there are any."""
+
+    source: Ids
+    target: Ids
+    weights: np.ndarray | None
+
+
+def read_edges(path: Path, source: str, target: str, weight: str | None) -> Edges | sp.csr_array:
+    """Edges by id, or an adjacency matrix whose rows are those of the features."""
+    suffix = suffix_of(path)
+    if suffix in TABLE_SUFFIXES:
+        return _from_table(read_table(path, as_text=(source, target)), source, target, weight)
+    if suffix in MATRIX_SUFFIXES:
+        return _from_arrays(path, weight)
+    raise DataError(
+        f"{path}: edges come as {', '.join((*TABLE_SUFFIXES, *MATRIX_SUFFIXES))}, not "
+        f"{suffix or 'without a suffix'}"
+    )
+
+
+def _from_table(table: Table, source: str, target: str, weight: str | None) -> Edges:
+    if not table.has_header:
+        # Pairs of numbers without a header: the ends, and perhaps a weight, in this order.
+        if len(table.names) not in (2, 3):
+            raise DataError(
+                f"{table.path} has {len(table.names)} columns and no header; edges need two or "
+                f"three, or a header with {source!r} and {target!r}"
+            )
+        source, target, *rest = table.names
+        weight = rest[0] if rest else None
+    weight = weight or (WEIGHT_NAME if WEIGHT_NAME in table.names else None)
+    weights = None if weight is None else table.numbers(weight)
+    ends = read_ids(table, source), read_ids(table, target)
+    if weights is not None:
+        _check_weights(table, weights)
+    return Edges(*ends, weights)
+
+
+def _from_arrays(path: Path, weight: str | None) -> Edges | sp.csr_array:
+    arrays = read_arrays(path)
+    only: Any = arrays.get("")
+    if sp.issparse(only):
+        if only.shape[0] != only.shape[1]:
+            raise DataError(f"{path}: an adjacency of shape {only.shape} must be square")
+        return only
+    pairs = arrays.get("edge_index", only)
+    if pairs is not None:
+        if pairs.ndim != 2 or 2 not in pairs.shape or pairs.dtype.kind not in "iu":
+            raise DataError(
+                f"{path}: edges of shape {pairs.shape} and dtype {pairs.dtype} must be two rows "
+                f"of integers, the positions of nodes"
+            )
+        ends = pairs if pairs.shape[0] == 2 else pairs.T
+    elif {"source", "target"} <= set(arrays):
+        ends = arrays["source"], arrays["target"]
+    else:
+        raise DataError(
+            f"{path} must hold edge_index, or source and target, or a sparse matrix; it has "
+            f"{', '.join(map(repr, arrays))}"
+        )
+    names = (weight,) if weight else WEIGHT_ARRAYS
+    found = next((name for name in names if name in arrays), None)
+    if weight and found is None:
+        raise DataError(f"{path} has no array {weight!r}")
+    columns = {"source": ends[0], "target": ends[1]}
+    if found:
+        columns[WEIGHT_NAME] = arrays[found]
+    sizes = {name: np.shape(array) for name, array in columns.items()}
+    if len(set(sizes.values())) > 1 or len(sizes["source"]) != 1:
+        raise DataError(f"{path}: arrays of shapes {sizes} must be of one length, one per edge")
+    table = Table(path, pa.table({k: np.ascontiguousarray(v) for k, v in columns.items()}))
+    return _from_table(table, "source", "target", None)
+
+
+def _check_weights(table: Table, weights: np.ndarray) -> None:
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{table.place(row)}: weight {weights[row]} must be finite and at least 0; drop or "
+            f"mend this edge"
+        )

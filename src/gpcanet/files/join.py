@@ -1,0 +1,175 @@
+"""Edges, features and labels of the user, joined by node id into a Dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..datasets.dataset import Dataset
+from ..datasets.errors import DataError
+from ..datasets.synthetic import neighbor_graph
+from ..graph import Graph
+from .edges import Edges, read_edges
+from .features import Features, read_features
+from .ids import Ids, alike, check_unique
+from .labels import PARTS, Labels, read_labels
+
+
+def load_files(
+    features: str | os.PathLike[str],
+    edges: str | os.PathLike[str] | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    *,
+    id_column: str | None = None,
+    source: str = "source",
+    target: str = "target",
+    weight: str | None = None,
+    label_column: str | None = None,
+    split_column: str | None = None,
+    ignore: Sequence[str] = (),
+    neighbors: int | None = None,
+    drop_unknown: bool = False,
+) -> Dataset:
+    """A dataset from the user's own files, its nodes those of the features, in their order.
+
+    Parameters
+    ----------
+    features : path
+        A row per node: CSV, TSV or Parquet with a column of node ids; npy; npz, dense (with
+        ``node_ids`` if there are any) or scipy's sparse; Matrix Market; h5ad. In a file
+        without ids, node i is row i.
+    edges : path, optional
+        A row per edge: CSV, TSV or Parquet with the ids of both ends and perhaps a weight; npz
+        (``edge_index``, or ``source`` and ``target``, or scipy's sparse); Matrix Market. An
+        h5ad brings its own (``obsp["connectivities"]``).
+    labels : path, optional
+        A row per labelled node: CSV, TSV or Parquet with ids; npy or npz with a label per node.
+    id_column : str, optional
+        Column of node ids in features and labels. By default "id", "node_id" or "node", or the
+        index that pandas wrote.
+    source, target, weight : str
+        Columns of the edges. ``weight`` is by default "weight", if there is one.
+    label_column : str, optional
+        Column of labels, in ``labels`` if that is given and else in ``features``. By default
+        "label", or the only column of ``labels``. Empty and -1 mean unlabelled.
+    split_column : str, optional
+        Column beside the labels with "train", "validation" or "test". By default "split", if
+        there is one.
+    ignore : sequence of str
+        Columns of ``features`` that are no features.
+    neighbors : int, optional
+        Instead of edges: join each node to this many of most similar features.
+    drop_unknown : bool
+        Drop edges and labels of nodes that have no features, instead of raising.
+
+    Returns
+    -------
+    Dataset
+        ``graph.node_ids`` are the ids of the files; ``class_names`` their labels.
+    """
+    nodes = read_features(
+        Path(features),
+        id_column=id_column,
+        label_column=None if labels else label_column,
+        split_column=None if labels else split_column,
+        ignore=ignore,
+    )
+    found = None if edges is None else read_edges(Path(edges), source, target, weight)
+    told = nodes.labels
+    if labels is not None:
+        told = read_labels(Path(labels), id_column, label_column, split_column)
+    nodes, found, told = _with_ids_alike(nodes, found, told)
+    check_unique(nodes.ids)
+    graph = _join_graph(nodes, found, neighbors, drop_unknown)
+    y, train, validation, test = _join_labels(nodes, told, drop_unknown)
+    return Dataset(
+        name=Path(features).stem,
+        graph=graph,
+        X=nodes.X,
+        y=y,
+        train=train,
+        validation=validation,
+        test=test,
+        class_names=None if told is None else told.class_names,
+    )
+
+
+def _with_ids_alike(
+    nodes: Features, edges: Edges | sp.csr_array | None, labels: Labels | None
+) -> tuple[Features, Any, Labels | None]:
+    columns = [nodes.ids]
+    if isinstance(edges, Edges):
+        columns += [edges.source, edges.target]
+    if labels is not None:
+        columns.append(labels.ids)
+    first, *others = alike(columns)
+    nodes = replace(nodes, ids=first)
+    if isinstance(edges, Edges):
+        edges = replace(edges, source=others[0], target=others[1])
+    if labels is not None:
+        labels = replace(labels, ids=others[-1])
+    return nodes, edges, labels
+
+
+def _join_graph(nodes: Features, edges: Any, neighbors: int | None, drop_unknown: bool) -> Graph:
+    n_nodes = nodes.X.shape[0]
+    node_ids = None if nodes.ids.are_rows else np.asarray(nodes.ids.values.to_numpy())
+    if neighbors is not None:
+        if edges is not None:
+            raise DataError("edges and neighbors are both given; give one of them")
+        if not 1 <= neighbors < n_nodes:
+            raise DataError(f"neighbors={neighbors} must be between 1 and {n_nodes - 1}")
+        return neighbor_graph(nodes.X, neighbors, node_ids=node_ids)
+    if isinstance(edges, Edges):
+        rows, known_rows = _positions(edges.source, nodes, drop_unknown)
+        columns, known_columns = _positions(edges.target, nodes, drop_unknown)
+        known = known_rows & known_columns
+        weights = edges.weights
+        if not known.all():
+            rows, columns = rows[known], columns[known]
+            weights = None if weights is None else weights[known]
+        return Graph.from_edge_index(
+            (rows, columns), weights, n_nodes=n_nodes, node_ids=node_ids, each_once=True
+        )
+    matrix = nodes.adjacency if edges is None else edges
+    if matrix is None:
+        raise DataError("there are no edges; give a file of them, or a number of neighbors")
+    if matrix.shape[0] != n_nodes:
+        raise DataError(
+            f"the adjacency has {matrix.shape[0]} rows, but {nodes.path} has {n_nodes} nodes"
+        )
+    return Graph(matrix, node_ids=node_ids)
+
+
+def _join_labels(
+    nodes: Features, labels: Labels | None, drop_unknown: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The code of every node, and which of the labelled train, decide and test."""
+    y, split = np.full(nodes.X.shape[0], -1), np.full(nodes.X.shape[0], None, object)
+    if labels is not None:
+        check_unique(labels.ids)
+        rows, known = _positions(labels.ids, nodes, drop_unknown)
+        y[rows[known]] = labels.codes[known]
+        if labels.split is not None:
+            split[rows[known]] = labels.split[known]
+    train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in PARTS)
+    return y, train, validation, test
+
+
+def _positions(ids: Ids, nodes: Features, drop_unknown: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the features, and which ids have one."""
+    rows = ids.positions_in(nodes.ids)
+    known = rows >= 0
+    if not known.all() and not drop_unknown:
+        first = int(np.argmax(~known))
+        raise DataError(
+            f"{ids.show(first)} is not in {nodes.path} ({np.sum(~known)} such); add it there, or "
+            f"have unknown nodes dropped"
+        )
+    return rows, known

@@ -1,0 +1,262 @@
+"""Tables with named columns: CSV, TSV and Parquet, by pyarrow.
+
+An error names the file, and the line wherever there are lines.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from ..datasets.errors import DataError
+
+TEXT_SUFFIXES = (".csv", ".tsv")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+TABLE_SUFFIXES = (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix that tells the format: of ``edges.csv.gz`` it is ``.csv``."""
+    name = path.name.lower()
+    for packed in (".gz", ".bz2", ".zst"):
+        name = name.removesuffix(packed)
+    return Path(name).suffix
+
+
+class Table:
+    """The columns of a file, and where in it each row is."""
+
+    def __init__(self, path: Path, columns: Any, *, has_header: bool | None = None) -> None:
+        self.path = path
+        self._columns = columns
+        self._has_header = has_header  # None where there are no lines
+        names = sorted(columns.column_names)
+        for name, following in itertools.pairwise(names):
+            if name == following:
+                raise DataError(f"{path}: column {name!r} occurs twice; rename one")
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._columns.column_names)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._columns.num_rows)
+
+    @property
+    def has_header(self) -> bool:
+        return self._has_header is not False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether types were guessed from text, and not stated by the file."""
+        return self._has_header is not None
+
+    def column(self, name: str) -> Any:
+        if name not in self.names:
+            raise DataError(f"{self.path} has no column {name!r}; {self._listing()}")
+        return self._columns.column(name)
+
+    def place(self, row: int) -> str:
+        """Where a row is, for a message: file and line, or file and row."""
+        if self._has_header is None:
+            return f"{self.path}, row {row}"
+        return f"{self.path}, line {_line_of(self.path, row + self._has_header)}"
+
+    def index_column(self) -> str | None:
+        """The column in which pandas wrote its index, if it did."""
+        if self.names and self.names[0] == "" and self.is_text:
+            return ""
+        stated = (self._columns.schema.pandas_metadata or {}).get("index_columns", [])
+        kept = [name for name in stated if isinstance(name, str) and name in self.names]
+        return kept[0] if len(kept) == 1 else None
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A column of numbers, or a block of columns where each value is a list of them."""
+        column = self.column(name)
+        if column.null_count:
+            row = pc.index(column.is_null(), True).as_py()
+            raise DataError(f"{self.place(row)}: column {name!r} is empty there; fill it in")
+        kind = column.type
+        if (
+            pa.types.is_list(kind)
+            or pa.types.is_large_list(kind)
+            or pa.types.is_fixed_size_list(kind)
+        ):
+            return self._block(name, column)
+        if pa.types.is_decimal(kind):
+            column, kind = column.cast(pa.float64()), pa.float64()
+        if not (
+            pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+        ):
+            raise self._not_numbers(name, column)
+        values = column.to_numpy()
+        return values.astype(np.result_type(values.dtype, np.float32), copy=False)
+
+    def _block(self, name: str, column: Any) -> np.ndarray:
+        lengths = pc.list_value_length(column).to_numpy()
+        if len(lengths) and (wrong := lengths != lengths[0]).any():
+            row = int(np.argmax(wrong))
+            raise DataError(
+                f"{self.place(row)}: {lengths[row]} values in column {name!r}, but {lengths[0]} "
+                f"in the first row; all rows must have as many"
+            )
+        flat = pc.list_flatten(column)
+        inner = Table(self.path, pa.table({name: flat}))
+        return inner.numbers(name).reshape(len(column), -1)
+
+    def _not_numbers(self, name: str, column: Any) -> DataError:
+        advice = "mend it, leave the column out, or name it as the label"
+        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if not (text and self.is_text):
+            return DataError(
+                f"{self.path}: column {name!r} holds {column.type}, not numbers; {advice}"
+            )
+        number = pc.match_substring_regex(
+            column, r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+        )
+        row = pc.index(number, False).as_py()
+        row = max(row, 0)
+        return DataError(
+            f"{self.place(row)}: {column[row].as_py()!r} in column {name!r} is not a number; "
+            f"{advice}"
+        )
+
+    def _listing(self) -> str:
+        shown = ", ".join(map(repr, self.names[:8]))
+        more = f" and {len(self.names) - 8} more" if len(self.names) > 8 else ""
+        return f"it has {shown}{more}"
+
+
+def read_table(path: Path, *, as_text: Collection[str] = ()) -> Table:
+    """Read CSV, TSV (both also packed by gzip, bzip2 or zstandard) or Parquet.
+
+    Columns of ``as_text`` are read from CSV as they stand, so that an id 007 stays 007.
+    """
+    suffix = suffix_of(path)
+    if suffix in PARQUET_SUFFIXES:
+        return Table(path, _read_parquet(path))
+    if suffix in TEXT_SUFFIXES:
+        return _read_csv(path, as_text)
+    raise DataError(f"{path}: {suffix or 'no suffix'} is no table; use {', '.join(TABLE_SUFFIXES)}")
+
+
+def _read_parquet(path: Path) -> Any:
+    _check_file(path)
+    try:
+        return pq.read_table(path, partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} is no readable Parquet file: {_first_line(error)}") from None
+
+
+def _read_csv(path: Path, as_text: Collection[str]) -> Table:
+    first = _first_row(path)
+    delimiter = "\t" if suffix_of(path) == ".tsv" else max(",;\t", key=first.count)
+    cells = [cell.strip().strip('"') for cell in first.split(delimiter)]
+    has_header = not all(map(_is_number, cells))
+    names = cells if has_header else [f"f{i}" for i in range(len(cells))]
+
+    def read(*, use_threads: bool) -> Any:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            return csv.read_csv(
+                stream,
+                csv.ReadOptions(use_threads=use_threads, autogenerate_column_names=not has_header),
+                csv.ParseOptions(delimiter=delimiter),
+                csv.ConvertOptions(
+                    column_types={name: pa.string() for name in as_text if name in names}
+                ),
+            )
+
+    try:
+        columns = read(use_threads=True)
+    except pa.ArrowException:
+        try:
+            columns = read(use_threads=False)  # slower, but it knows the row
+        except pa.ArrowException as error:
+            raise _csv_error(path, error) from None
+    table = Table(path, columns, has_header=has_header)
+    for name in table.names:
+        if pa.types.is_binary(table.column(name).type):
+            row = _first_not_utf8(table.column(name))
+            raise DataError(f"{table.place(row)}: not UTF-8 text; convert the file to UTF-8")
+    return table
+
+
+def _csv_error(path: Path, error: Exception) -> DataError:
+    message = _first_line(error)
+    row = re.search(r"Row #(\d+): (.*)", message)
+    if row is None:
+        return DataError(f"{path} is no readable CSV: {message}")
+    what = row[2].removeprefix("CSV parse error: ").removeprefix("CSV conversion error to ")
+    if "invalid UTF8" in what:
+        what = "not UTF-8 text; convert the file to UTF-8"
+    return DataError(f"{path}, line {_line_of(path, int(row[1]) - 1)}: {what}")
+
+
+def _first_row(path: Path) -> str:
+    """The first line that is not empty."""
+    _check_file(path)
+    for line in _lines(path):
+        if line:
+            if b"\0" in line:
+                raise DataError(f"{path} is no text in UTF-8; convert or export it as UTF-8 CSV")
+            try:
+                return line.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise DataError(
+                    f"{path}, line {_line_of(path, 0)}: not UTF-8 text; convert the file to UTF-8"
+                ) from None
+    raise DataError(f"{path} is empty; a header and at least one row are needed")
+
+
+def _line_of(path: Path, row: int) -> int:
+    """The line, counted from 1, of a row, counted from 0: empty lines are no rows."""
+    filled = (number for number, line in enumerate(_lines(path), start=1) if line)
+    return next(itertools.islice(filled, row, None), row + 1)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            for line in io.BufferedReader(stream):
+                yield line.rstrip(b"\r\n")
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path} cannot be read: {_first_line(error)}") from None
+
+
+def _first_not_utf8(column: Any) -> int:
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            (value or b"").decode()
+        except UnicodeDecodeError:
+            return row
+    return 0
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give a file")
+    if not path.exists():
+        raise DataError(f"{path} does not exist; check the name")

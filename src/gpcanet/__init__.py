@@ -1,12 +1,48 @@
-"""Graph-regularised PCA: node embeddings in closed form.
+"""GPCANet: graph-regularised PCA, node embeddings in closed form.
 
 After Zhao and Akoglu, "Connecting Graph Convolutional Networks and Graph-Regularized PCA".
 """
 
-from .classifier import GPCAClassifier
-from .entries import GraphWarning
-from .gpca import GPCA
-from .graph import Graph
+from __future__ import annotations
 
-__all__ = ["GPCA", "GPCAClassifier", "Graph", "GraphWarning"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .classifier import GPCAClassifier
+    from .entries import GraphWarning
+    from .gpca import GPCA
+    from .graph import Graph
+    from .persistence import load_model, save_model
+
+__all__ = [
+    "GPCA",
+    "GPCAClassifier",
+    "Graph",
+    "GraphWarning",
+    "__version__",
+    "load_model",
+    "save_model",
+]
+
+_HOME = {
+    "GPCA": "gpca",
+    "GPCAClassifier": "classifier",
+    "Graph": "graph",
+    "GraphWarning": "entries",
+    "load_model": "persistence",
+    "save_model": "persistence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: ``gpcanet --help`` need not wait for scipy."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'gpcanet' has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

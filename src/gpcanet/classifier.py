@@ -191,10 +191,11 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             ],
             axis=0,
         )
-        same_nodes = graph.is_same(self._graph) and _equal(nodes, self._nodes)
-        if self.correct_and_smooth_ and same_nodes:
-            part = graph if nodes is None else graph.subgraph(nodes)
-            probabilities = CorrectAndSmooth(part)(probabilities, self._train_codes)
+        if self._labelled is not None:
+            fitted_graph, fitted_nodes, train_codes = self._labelled
+            if graph.is_same(fitted_graph) and _equal(nodes, fitted_nodes):
+                part = graph if nodes is None else graph.subgraph(nodes)
+                probabilities = CorrectAndSmooth(part)(probabilities, train_codes)
         return probabilities
 
     def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
@@ -241,7 +242,10 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.gpca_ = [gpca for gpca, _ in models]
         self._heads = [head for _, head in models]
         self.n_iter_ = max(gpca.n_iter_ for gpca in self.gpca_)
-        self._graph, self._nodes, self._train_codes = judge.graph, judge.nodes, train_codes
+        # Known labels act again only where they are corrected and smoothed by.
+        self._labelled = None
+        if self.correct_and_smooth_:
+            self._labelled = judge.graph, judge.nodes, train_codes
         distributions = judge.probabilities(chosen, train, smooth=self.correct_and_smooth_)
         self.label_distributions_ = distributions
         self.transduction_ = self.classes_[distributions.argmax(axis=1)]

@@ -6,6 +6,8 @@ from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
@@ -26,33 +28,45 @@ class FeatureScaler:
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
+        self.inverse_frequencies: np.ndarray | None = None
+
     def fit(self, X: Any) -> Self:
         if self.kind == "tfidf":
-            self._tfidf = TfidfTransformer().fit(X)
+            self.inverse_frequencies = TfidfTransformer().fit(X).idf_
         return self
 
     def transform(self, X: Any) -> Any:
         if self.kind == "none":
             return X
-        return normalize(X) if self.kind == "l2" else self._tfidf.transform(X)
+        if self.inverse_frequencies is not None:
+            frequencies = sp.dia_array((self.inverse_frequencies, 0), shape=(X.shape[1],) * 2)
+            X = sp.csr_array(X @ frequencies.astype(X.dtype))
+        return normalize(X)
 
 
 class Head:
-    """Logistic regression on rows of Z, each of unit length or all scaled alike."""
+    """Logistic regression on rows of Z, each of unit length or all scaled alike.
+
+    Keeps coefficients, not scikit-learn's object, so that it can be saved and loaded anywhere.
+    """
 
     def __init__(self, C: float, *, unit_rows: bool) -> None:
-        self.unit_rows = unit_rows
-        self.regression = LogisticRegression(C=C, max_iter=1000)
+        self.C, self.unit_rows = C, unit_rows
 
     def fit(self, Z: np.ndarray, codes: np.ndarray) -> Self:
         # Rows of unit length on average, so that one C means the same for every X.
         self.scale = 1 / (np.sqrt(np.mean(np.sum(Z**2, axis=1))) or 1.0)
         with one_blas_thread() if Z.size <= SMALL_HEAD else nullcontext():
-            self.regression.fit(self._prepared(Z), codes)
+            regression = LogisticRegression(C=self.C, max_iter=1000)
+            regression.fit(self._prepared(Z), codes)
+        self.coefficients, self.intercepts = regression.coef_, regression.intercept_
+        if len(self.intercepts) == 1:  # two classes: scikit-learn leaves out the first, all zero
+            self.coefficients = np.vstack([np.zeros_like(self.coefficients), self.coefficients])
+            self.intercepts = np.append(np.zeros_like(self.intercepts), self.intercepts)
         return self
 
     def predict_proba(self, Z: np.ndarray) -> np.ndarray:
-        return self.regression.predict_proba(self._prepared(Z))
+        return softmax(self._prepared(Z) @ self.coefficients.T + self.intercepts, axis=1)
 
     def _prepared(self, Z: np.ndarray) -> np.ndarray:
         return normalize(Z) if self.unit_rows else Z * self.scale

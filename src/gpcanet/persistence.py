@@ -1,0 +1,258 @@
+"""Fitted models on disk: one safetensors file, its JSON header saying what the arrays are.
+
+There is no pickle in it, and nothing in it is run: a model is rebuilt from named arrays and
+plain values, so that a file from a stranger is harmless, and one from years ago still loads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from . import __version__
+from .atomic import whole_file
+from .classifier import GPCAClassifier
+from .gpca import GPCA
+from .graph import Graph
+from .head import FeatureScaler, Head
+from .seen import SeenNodes
+
+#: Raised whenever a file of this version could not be read by the code of an older one.
+FORMAT_VERSION = 1
+
+_HEADER = "gpcanet"
+
+
+def save_model(
+    model: GPCA | GPCAClassifier, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Write a fitted GPCA or GPCAClassifier to one file, whole or not at all.
+
+    Labels, and the graph they belong to, are part of a model with ``beta > 0`` and of a
+    classifier that corrects and smooths; other models keep nothing of their training nodes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> X = load_iris().data
+    >>> model = GPCA(2).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, f"{folder}/iris.safetensors")
+    ...     loaded = load_model(f"{folder}/iris.safetensors")
+    >>> bool((loaded.transform(X) == model.transform(X)).all())
+    True
+    """
+    from safetensors.numpy import save
+
+    if not isinstance(model, GPCA | GPCAClassifier):
+        raise TypeError(
+            f"a {type(model).__name__} cannot be saved; give a GPCA or a GPCAClassifier"
+        )
+    if not hasattr(model, "n_features_in_"):
+        raise ValueError(f"this {type(model).__name__} is not fitted; fit it before saving it")
+    kind = type(model).__name__
+    tree = _pack_gpca(model) if isinstance(model, GPCA) else _pack_classifier(model)
+    arrays: dict[str, np.ndarray] = {}
+    header = {
+        "kind": kind,
+        "format": FORMAT_VERSION,
+        "gpcanet": __version__,
+        "model": _flatten(tree, kind, arrays),
+    }
+    header["sha256"] = _digest(header, arrays)
+    content = save(arrays, metadata={_HEADER: json.dumps(header)})
+    with whole_file(path, overwrite=overwrite) as file:
+        file.write(content)
+
+
+def load_model(path: str | os.PathLike[str]) -> GPCA | GPCAClassifier:
+    """The model that ``save_model`` wrote; it transforms to the same bytes."""
+    header, arrays = _read(Path(path))
+    try:
+        tree = _restore(header["model"], arrays)
+        return _unpack_gpca(tree) if header["kind"] == "GPCA" else _unpack_classifier(tree)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"{path} is no complete model of GPCANet ({error!r})") from None
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is no file; give the file of a saved model")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = json.loads((file.metadata() or {})[_HEADER])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        stated = header.pop("sha256")
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{path} is no model of GPCANet, or damaged: {reason}") from None
+    if not isinstance(header.get("format"), int) or header["format"] > FORMAT_VERSION:
+        raise ValueError(
+            f"{path} was written by GPCANet {header.get('gpcanet')}, in a format newer than this "
+            f"version reads; update gpcanet"
+        )
+    if _digest(header, arrays) != stated:
+        raise ValueError(f"{path} is damaged: its content does not match its checksum")
+    return header, arrays
+
+
+# -- estimators as trees of plain values and arrays ---------------------------------------------
+
+
+def _pack_gpca(model: GPCA) -> dict[str, Any]:
+    seen = model._seen
+    return {
+        "parameters": model.get_params(),
+        "fitted": _fitted_attributes(model),
+        "seen": None
+        if seen is None
+        else {
+            "graph": _pack_graph(seen.graph),
+            "nodes": seen.nodes,
+            "X": _pack_matrix(seen.X),
+            "labels": seen.labels,
+        },
+    }
+
+
+def _unpack_gpca(tree: dict[str, Any]) -> GPCA:
+    model = GPCA(**tree["parameters"])
+    model._check_parameters()
+    model.__dict__.update(tree["fitted"])
+    if model.components_.shape != (len(model.eigenvalues_), len(model.mean_)):
+        raise ValueError("the arrays of the model do not fit together; the file is damaged")
+    model._n_features_out = len(model.components_)
+    seen = tree["seen"]
+    model._seen = None
+    if seen is not None:
+        model._seen = SeenNodes(
+            _unpack_graph(seen["graph"]), seen["nodes"], _unpack_matrix(seen["X"]), seen["labels"]
+        )
+    return model
+
+
+def _pack_classifier(model: GPCAClassifier) -> dict[str, Any]:
+    return {
+        "parameters": model.get_params(),
+        "fitted": _fitted_attributes(model, without=("gpca_",)),
+        "gpca": [_pack_gpca(gpca) for gpca in model.gpca_],
+        "heads": [vars(head) for head in model._heads],
+        "scaler": vars(model._scaler),
+        "labelled": None
+        if model._labelled is None
+        else [_pack_graph(model._labelled[0]), *model._labelled[1:]],
+    }
+
+
+def _unpack_classifier(tree: dict[str, Any]) -> GPCAClassifier:
+    model = GPCAClassifier(**tree["parameters"])
+    model._check_parameters()
+    model.__dict__.update(tree["fitted"])
+    model.gpca_ = [_unpack_gpca(part) for part in tree["gpca"]]
+    model._heads = [_with_attributes(Head, head) for head in tree["heads"]]
+    model._scaler = _with_attributes(FeatureScaler, tree["scaler"])
+    labelled = tree["labelled"]
+    model._labelled = None if labelled is None else (_unpack_graph(labelled[0]), *labelled[1:])
+    return model
+
+
+def _fitted_attributes(model: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What fit has learnt, by scikit-learn's rule for names."""
+    return {
+        name: value
+        for name, value in vars(model).items()
+        if name.endswith("_") and not name.startswith("_") and name not in without
+    }
+
+
+def _with_attributes(kind: Any, attributes: Mapping[str, Any]) -> Any:
+    made = kind.__new__(kind)
+    made.__dict__.update(attributes)
+    return made
+
+
+def _pack_graph(graph: Graph) -> dict[str, Any]:
+    return {
+        "indptr": graph.indptr,
+        "indices": graph.indices,
+        "weights": graph.weights,
+        "node_ids": graph.node_ids,
+    }
+
+
+def _unpack_graph(tree: dict[str, Any]) -> Graph:
+    n_nodes = len(tree["indptr"]) - 1
+    weights = tree["weights"]
+    values = np.ones(len(tree["indices"]), bool) if weights is None else weights
+    matrix = sp.csr_array((values, tree["indices"], tree["indptr"]), shape=(n_nodes, n_nodes))
+    return Graph(matrix, node_ids=tree["node_ids"])
+
+
+def _pack_matrix(X: Any) -> Any:
+    if not sp.issparse(X):
+        return X
+    return {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": list(X.shape)}
+
+
+def _unpack_matrix(tree: Any) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    return sp.csr_array((tree["data"], tree["indices"], tree["indptr"]), shape=tuple(tree["shape"]))
+
+
+# -- trees as JSON and arrays -------------------------------------------------------------------
+
+
+def _flatten(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """The tree as JSON, its arrays moved to ``arrays`` under the names of their places."""
+    if isinstance(value, dict):
+        return {key: _flatten(item, f"{name}.{key}", arrays) for key, item in value.items()}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, list | tuple):
+        items = [_flatten(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]
+        return {"$tuple": items} if isinstance(value, tuple) else items
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "biuf":
+            arrays[name] = np.ascontiguousarray(value)
+            return {"$array": name}
+        if all(isinstance(item, str) for item in value.tolist()):
+            return {"$text": value.tolist(), "object": value.dtype == object}
+        raise TypeError(
+            f"{name} holds values that are neither numbers nor text; such a model cannot be saved"
+        )
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{name}={value!r} cannot be saved; use a number, text or None")
+
+
+def _restore(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_restore(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$array" in value:
+        return arrays[value["$array"]]
+    if "$tuple" in value:
+        return tuple(_restore(value["$tuple"], arrays))
+    if "$text" in value:
+        return np.array(value["$text"], dtype=object if value["object"] else str)
+    return {key: _restore(item, arrays) for key, item in value.items()}
+
+
+def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        digest.update(arrays[name].data)
+    return digest.hexdigest()

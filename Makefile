@@ -8,7 +8,7 @@ TORCH  ?= torch==2.13.0
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/demo.ready
-	$(BIN)/python examples/demo.py
+	$(BIN)/gpcanet demo --force
 
 test: $(VENV)/test.ready lint
 	$(BIN)/python -m pytest

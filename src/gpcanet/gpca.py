@@ -221,7 +221,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         dtype, use_lanczos = X.dtype, self._use_lanczos(X, k)
         if use_lanczos:
             X = X.astype(np.float64, copy=False)  # single precision stalls Lanczos
-        elif sp.issparse(X) and _is_better_dense(X):
+        elif sp.issparse(X) and is_better_dense(X):
             X = X.toarray()
         P = self._propagation(part, labels, X.dtype)
         solver = self._solver(P, dtype)
@@ -384,6 +384,6 @@ def _weighted(F: np.ndarray, P: Propagation) -> np.ndarray:
     return F if P.row_weights is None else P.row_weights[:, None] * F
 
 
-def _is_better_dense(X: sp.csr_array) -> bool:
+def is_better_dense(X: sp.csr_array) -> bool:
     size = X.shape[0] * X.shape[1]
     return X.nnz >= DENSE_SHARE * size and size * X.dtype.itemsize <= DENSE_BYTES

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .linalg import report
+
 
 class Candidate(NamedTuple):
     """One way to classify: everything that held-out labels may decide."""
@@ -54,7 +56,10 @@ def choose(
     A few dozen labels cannot tell dozens of candidates apart: the best of them is mostly the
     luckiest. So the first, a setting that does well everywhere, must be beaten clearly.
     """
-    scores = {candidate: accuracy_of(candidate) for candidate in candidates}
+    scores = {}
+    for candidate in (candidates := list(candidates)):
+        scores[candidate] = accuracy_of(candidate)
+        report("trying settings", len(scores), len(candidates))
     default = next(iter(scores))
     best = max(scores, key=scores.__getitem__)
     chosen = best if is_clearly_better(scores[best], scores[default], n_judged) else default

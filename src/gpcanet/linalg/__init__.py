@@ -2,6 +2,7 @@
 
 from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of
 from .features import CenteredFeatures
+from .progress import progress_to, report
 from .propagation import BlockOperator, GhostForm, Normalization, Propagation
 from .solve import Method, Solution, Solver
 from .threads import one_blas_thread
@@ -19,4 +20,6 @@ __all__ = [
     "leading_eigenpairs",
     "leading_eigenpairs_of",
     "one_blas_thread",
+    "progress_to",
+    "report",
 ]

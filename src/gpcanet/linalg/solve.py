@@ -20,6 +20,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 from sklearn.exceptions import ConvergenceWarning
 
+from .progress import report
 from .propagation import Array, BlockOperator, Propagation
 
 Method = Literal["auto", "fixed-point", "chebyshev", "cg", "direct"]
@@ -148,6 +149,7 @@ class Solver:
             while steps < last:
                 F, spare = P.step(F, X, spare, c, 1 - c, 0.0), F
                 steps += 1
+                report("solving", steps, self.n_iter)
             done = self.n_iter is not None or steps >= self.max_iter
             if done or self._residual_norm(P, self._residual(P, F, X), X) <= self.tol:
                 return F, steps
@@ -159,9 +161,10 @@ class Solver:
         steps = max(1, min(needed, max_iter))
         before, F = X * 0, X * (1 - c)
         omega = 2.0
-        for _ in range(steps - 1):
+        for step in range(1, steps):
             omega = 1 / (1 - c * c * omega / 4)
             F, before = P.step(F, X, before, omega * c, omega * (1 - c), 1 - omega), F
+            report("solving", step + 1, steps)
         return F, steps
 
     def _cg(self, P: BlockOperator, X: Array, max_iter: int) -> tuple[Array, int]:
@@ -182,6 +185,7 @@ class Solver:
                 rr, old = P.dots(R, R), rr
                 P.combine_(D, rr / (old + (old == 0)), R, 1.0)
                 steps += 1
+                report("solving", steps)
             # The recurrence for R drifts by rounding: go on from the true residual for as long
             # as that still halves it.
             R = self._residual(P, F, X)

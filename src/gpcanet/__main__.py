@@ -1,0 +1,5 @@
+"""python -m gpcanet is gpcanet."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,267 @@
+"""The commands, and how any of them ends.
+
+Heavy modules are imported inside the commands, so that help is there at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import __version__
+from . import options as o
+from .console import Console
+
+app = typer.Typer(
+    name="gpcanet",
+    help="Node embeddings in closed form: graph-regularised PCA, without GPU and without epochs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+datasets_app = typer.Typer(
+    name="datasets",
+    help="Published datasets: what there is, and fetching it.",
+    no_args_is_help=True,
+)
+app.add_typer(datasets_app)
+
+BAD_INPUT, INTERRUPTED = 2, 128 + signal.SIGINT
+
+
+def main() -> None:
+    """Run the command line. 0: done, 2: bad input, 130: interrupted, 1: a fault of ours."""
+    # A terminated process cleans up behind itself like an interrupted one.
+    signal.signal(signal.SIGTERM, _raise_interrupt)
+    try:
+        app()
+    except KeyboardInterrupt:
+        _end("interrupted; nothing was left half-written", INTERRUPTED)
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (ValueError, OSError) as error:
+        if "GPCANET_DEBUG" in os.environ:
+            raise
+        _end(describe(error), BAD_INPUT)
+    except MemoryError:
+        _end("not enough memory for this graph; fewer features or components need less", BAD_INPUT)
+
+
+def describe(error: Exception) -> str:
+    """One sentence for a person at a terminal."""
+    if isinstance(error, FileExistsError):
+        return str(error).replace("allow it to be replaced", "use --force to replace it")
+    if isinstance(error, OSError) and error.strerror:
+        named = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{named}"
+    return str(error)
+
+
+def _raise_interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _end(sentence: str, code: int) -> None:
+    print(f"gpcanet: {' '.join(sentence.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"gpcanet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    picture: Annotated[
+        Path, typer.Option("--picture", help="Where to draw the embeddings.")
+    ] = Path("demo.png"),
+    force: o.Force = False,
+    data_dir: o.DataDir = None,
+    offline: o.Offline = False,
+    quiet: o.Quiet = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Classify the papers of Cora: features alone, the graph alone, and GPCA; draw a picture."""
+    from .demo import run
+
+    run(
+        Console(quiet=quiet, as_json=as_json),
+        picture,
+        force=force,
+        data_dir=data_dir,
+        offline=offline or None,
+    )
+
+
+@app.command()
+def embed(
+    dataset: o.DatasetName = None,
+    output: o.Output = None,
+    features: o.Features = None,
+    edges: o.Edges = None,
+    labels: o.Labels = None,
+    id_column: o.IdColumn = None,
+    source: o.Source = "source",
+    target: o.Target = "target",
+    weight: o.Weight = None,
+    label_column: o.LabelColumn = None,
+    split_column: o.SplitColumn = None,
+    ignore: o.Ignore = None,
+    neighbors: o.Neighbors = None,
+    drop_unknown: o.DropUnknown = False,
+    components: o.Components = None,
+    alpha: Annotated[float, typer.Option("--alpha", "-a", help=o.ALPHA_HELP)] = 10.0,
+    beta: o.Beta = 0.0,
+    normalization: o.Normalization = "sym",
+    iterations: o.Iterations = None,
+    model: o.SavedModel = None,
+    save_model: o.SaveModel = None,
+    force: o.Force = False,
+    data_dir: o.DataDir = None,
+    offline: o.Offline = False,
+    quiet: o.Quiet = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Embed the nodes of a graph and write a row per node.
+
+    gpcanet embed cora -o cora.parquet
+
+    gpcanet embed --edges edges.csv --features papers.parquet -k 64 -o embedding.parquet
+    """
+    from .embed import run
+
+    data = o.Input(
+        dataset, features, edges, labels, id_column, source, target, weight, label_column,
+        split_column, tuple(ignore or ()), neighbors, drop_unknown, data_dir, offline or None,
+    )  # fmt: skip
+    parameters = {
+        "n_components": components,
+        "alpha": alpha,
+        "beta": beta,
+        "normalization": normalization,
+        **({} if iterations is None else {"solver": "fixed-point", "n_iter": iterations}),
+    }
+    run(
+        Console(quiet=quiet, as_json=as_json),
+        data,
+        parameters,
+        output=output,
+        model_path=model,
+        save_path=save_model,
+        force=force,
+    )
+
+
+@app.command()
+def classify(
+    dataset: o.DatasetName = None,
+    output: o.Output = None,
+    features: o.Features = None,
+    edges: o.Edges = None,
+    labels: o.Labels = None,
+    id_column: o.IdColumn = None,
+    source: o.Source = "source",
+    target: o.Target = "target",
+    weight: o.Weight = None,
+    label_column: o.LabelColumn = None,
+    split_column: o.SplitColumn = None,
+    ignore: o.Ignore = None,
+    neighbors: o.Neighbors = None,
+    drop_unknown: o.DropUnknown = False,
+    components: o.Components = None,
+    alpha: Annotated[
+        list[float] | None,
+        typer.Option("--alpha", "-a", help="As for embed; give several to average over them."),
+    ] = None,
+    beta: o.Beta = 0.0,
+    normalization: o.Normalization = "sym",
+    test_share: Annotated[
+        float,
+        typer.Option(help="Without a split: this share of the labels is kept back for the report."),
+    ] = 0.2,
+    seed: Annotated[int, typer.Option(help="Which labels are kept back.")] = 0,
+    model: o.SavedModel = None,
+    save_model: o.SaveModel = None,
+    force: o.Force = False,
+    data_dir: o.DataDir = None,
+    offline: o.Offline = False,
+    quiet: o.Quiet = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Predict the class of every node from the labels of some, and report how well that goes.
+
+    gpcanet classify cora
+
+    gpcanet classify --edges edges.csv --features papers.parquet --labels topics.csv -o out.csv
+    """
+    from .classify import run
+
+    data = o.Input(
+        dataset, features, edges, labels, id_column, source, target, weight, label_column,
+        split_column, tuple(ignore or ()), neighbors, drop_unknown, data_dir, offline or None,
+    )  # fmt: skip
+    parameters = {
+        "n_components": components,
+        "beta": beta,
+        "normalization": normalization,
+        **({"alpha": alpha} if alpha else {}),
+    }
+    run(
+        Console(quiet=quiet, as_json=as_json),
+        data,
+        parameters,
+        output=output,
+        test_share=test_share,
+        seed=seed,
+        model_path=model,
+        save_path=save_model,
+        force=force,
+    )
+
+
+@datasets_app.command("list")
+def datasets_list(as_json: o.AsJson = False) -> None:
+    """Names and sizes."""
+    from .datasets import show_list
+
+    show_list(Console(as_json=as_json))
+
+
+@datasets_app.command("info")
+def datasets_info(name: o.RequiredName, as_json: o.AsJson = False) -> None:
+    """What a dataset is, where it comes from, its licence and how to cite it."""
+    from .datasets import show_info
+
+    show_info(Console(as_json=as_json), name)
+
+
+@datasets_app.command("fetch")
+def datasets_fetch(
+    names: Annotated[list[str], typer.Argument(help="Names from `gpcanet datasets list`.")],
+    data_dir: o.DataDir = None,
+    quiet: o.Quiet = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Download datasets to the cache, checked, for use without a network."""
+    from .datasets import fetch
+
+    fetch(Console(quiet=quiet, as_json=as_json), names, data_dir)

@@ -1,0 +1,147 @@
+"""gpcanet classify."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..atomic import check_target
+from ..classifier import GPCAClassifier
+from ..datasets import Dataset
+from ..files import check_output, write_predictions
+from ..gpca import GPCA
+from ..memory import tell_memory
+from ..persistence import load_model, save_model
+from .console import Console
+from .options import Input
+from .report import Report
+
+
+def run(
+    console: Console,
+    data: Input,
+    parameters: dict[str, Any],
+    *,
+    output: Path | None,
+    test_share: float,
+    seed: int,
+    model_path: Path | None,
+    save_path: Path | None,
+    force: bool,
+) -> None:
+    if not 0 <= test_share < 1:
+        raise ValueError(f"--test-share {test_share} must be at least 0 and less than 1")
+    if model_path is not None and save_path is not None:
+        raise ValueError("--model applies a saved model and --save-model keeps a new one; give one")
+    if output is not None:
+        check_output(output, overwrite=force)
+    if save_path is not None:
+        check_target(save_path, overwrite=force)
+    model = None if model_path is None else load_model(model_path)
+    if model is not None and not isinstance(model, GPCAClassifier):
+        raise ValueError(f"{model_path} is a {type(model).__name__}; use gpcanet embed")
+
+    dataset = data.load(console)
+    console.note(tell_memory(GPCA(parameters["n_components"]), dataset.graph, dataset.X))
+    if model is None:
+        model, report, probabilities = _learn(console, dataset, parameters, test_share, seed)
+    else:
+        with console.phase("predicting"):
+            probabilities = model.predict_proba(dataset.X, graph=dataset.graph)
+        report = _report(dataset, model, probabilities, np.flatnonzero(dataset.y >= 0))
+
+    with console.phase("writing"):
+        if output is not None:
+            write_predictions(
+                output, dataset.graph, model.classes_, probabilities,
+                id_name=data.id_name, overwrite=force,
+            )  # fmt: skip
+        if save_path is not None:
+            save_model(model, save_path, overwrite=force)
+    written = [str(path) for path in (output, save_path) if path is not None]
+    values = {
+        "nodes": dataset.graph.n_nodes,
+        "edges": dataset.graph.n_edges,
+        "features": dataset.X.shape[1],
+        "labelled": int(np.sum(dataset.y >= 0)),
+        "report": None if report is None else report.values(),
+        "decided": {
+            "alphas": list(model.alphas_),
+            "feature_scaling": model.feature_scaling_,
+            "normalize_embedding": model.normalize_embedding_,
+            "C": model.C_,
+            "correct_and_smooth": bool(model.correct_and_smooth_),
+        },
+        "seconds": console.seconds,
+        "written": written,
+    }
+    files = f"written: {', '.join(written)} " if written else ""
+    ending = f"\n{files}({sum(console.seconds.values()):.1f} s)"
+    console.result(values, *([] if report is None else [report.show()]), ending)
+
+
+def _learn(
+    console: Console, dataset: Dataset, parameters: dict[str, Any], test_share: float, seed: int
+) -> tuple[GPCAClassifier, Report | None, np.ndarray]:
+    """A model, what labels kept back say of it, and the probabilities of every node."""
+    if not np.any(dataset.y >= 0):
+        raise ValueError("no node has a label; give --labels, or --label with a column of features")
+    has_split = len(dataset.train) > 0
+    if not has_split:
+        dataset = _hold_out(dataset, test_share, seed)
+    with console.phase("learning"):
+        model = _fit(dataset, parameters)
+    report = _report(dataset, model, model.label_distributions_, dataset.test)
+    if has_split or report is None:
+        return model, report, model.label_distributions_
+    # The split was only for the report: what is written and kept has learnt from every label.
+    with console.phase("learning from all labels"):
+        model = _fit(replace(dataset, train=np.flatnonzero(dataset.y >= 0)), parameters)
+    return model, report, model.label_distributions_
+
+
+def _fit(dataset: Dataset, parameters: dict[str, Any]) -> GPCAClassifier:
+    y = _named(dataset, dataset.visible_labels())
+    validation = dataset.validation if len(dataset.validation) else None
+    model = GPCAClassifier(**parameters)
+    return model.fit(dataset.X, y, graph=dataset.graph, validation=validation)
+
+
+def _named(dataset: Dataset, codes: np.ndarray) -> np.ndarray:
+    """Labels as the user calls them, so that a saved model speaks of these."""
+    if dataset.class_names is None or dataset.class_names.dtype.kind in "iu":
+        names = np.arange(dataset.n_classes) if dataset.class_names is None else dataset.class_names
+        return np.where(codes >= 0, names[codes], -1)
+    y = np.full(len(codes), None, object)
+    y[codes >= 0] = dataset.class_names[codes[codes >= 0]]
+    return y
+
+
+def _hold_out(dataset: Dataset, share: float, seed: int) -> Dataset:
+    """A share of every class for the test; each class keeps at least one label to learn from."""
+    rng = np.random.default_rng(seed)
+    train, test = [], []
+    for code in range(dataset.n_classes):
+        members = rng.permutation(np.flatnonzero(dataset.y == code))
+        n_test = min(round(share * len(members)), len(members) - 1)
+        test.append(members[:n_test])
+        train.append(members[n_test:])
+    return replace(dataset, train=np.concatenate(train), test=np.concatenate(test))
+
+
+def _report(
+    dataset: Dataset, model: GPCAClassifier, probabilities: np.ndarray, judged: np.ndarray
+) -> Report | None:
+    """None where no label was kept back."""
+    if len(judged) == 0:
+        return None
+    known = {name: code for code, name in enumerate(model.classes_.tolist())}
+    truth = [known.get(name, -1) for name in _named(dataset, dataset.y)[judged].tolist()]
+    if -1 in truth:
+        missing = _named(dataset, dataset.y)[judged][truth.index(-1)]
+        raise ValueError(f"the label {missing!r} is not among those the model has learnt")
+    predicted = probabilities[judged].argmax(axis=1)
+    return Report([str(name) for name in model.classes_.tolist()], np.array(truth), predicted)

@@ -1,0 +1,108 @@
+"""What a command says: notes and progress on standard error, results on standard output."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.progress import Progress, TaskID
+
+#: Where there is no terminal to draw on, a phase is told of if it took this long.
+LONG_SECONDS = 2.0
+
+
+class Console:
+    """Speaks to a person, or with ``as_json`` to a script, or with ``quiet`` hardly at all."""
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+        self.quiet, self.as_json = quiet, as_json
+        self.seconds: dict[str, float] = {}
+        self._bars: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        warnings.showwarning = self._show_warning
+
+    def note(self, text: str | None) -> None:
+        """Something worth knowing on the way."""
+        if text and not self.quiet:
+            self._print_above_bars(text)
+
+    def result(self, values: dict[str, Any], *shown: RenderableType) -> None:
+        """What the command was run for: JSON for scripts, else what is to be shown."""
+        if self.as_json:
+            print(json.dumps(values, allow_nan=False))
+            return
+        from rich.console import Console as Terminal
+
+        # Piped output is as wide as it needs to be.
+        terminal = Terminal(width=None if sys.stdout.isatty() else 120, highlight=False)
+        for item in shown:
+            terminal.print(item)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a part of the work; show that it goes on, and how far it is if it tells."""
+        from ..linalg.progress import progress_to
+
+        start = time.perf_counter()
+        try:
+            if self.quiet or not sys.stderr.isatty():
+                yield
+            else:
+                with self._bar(name), progress_to(self.progress):
+                    yield
+        finally:
+            self.seconds[name] = seconds = time.perf_counter() - start
+        if seconds >= LONG_SECONDS and not sys.stderr.isatty():
+            self.note(f"{name}: {seconds:.1f} s")
+
+    def progress(self, what: str, done: int, total: int | None) -> None:
+        """Take a report of a download, a solver, or a search among settings."""
+        if self._bars is None:
+            return
+        if what not in self._tasks:
+            self._tasks[what] = self._bars.add_task(what, total=total)
+        self._bars.update(self._tasks[what], completed=done, total=total)
+
+    @contextmanager
+    def _bar(self, name: str) -> Iterator[None]:
+        from rich.console import Console as Terminal
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Terminal(stderr=True), transient=True) as self._bars:
+            self._tasks = {}
+            self._bars.add_task(name, total=None)
+            try:
+                yield
+            finally:
+                self._bars.refresh()
+        self._bars = None
+
+    def _print_above_bars(self, text: str) -> None:
+        if self._bars is not None:
+            self._bars.console.print(text, highlight=False, markup=False)
+        else:
+            print(text, file=sys.stderr)
+
+    def _show_warning(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        self.note(f"note: {message}")

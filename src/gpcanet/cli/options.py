@@ -1,0 +1,163 @@
+"""The options that several commands share, and what they say about the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .console import Console
+
+if TYPE_CHECKING:
+    from ..datasets import Dataset
+
+_FILES, _MODEL, _RUN = "Your files", "Method", "Running"
+
+
+def _option(panel: str, *names: str, help: str) -> typer.models.OptionInfo:
+    return typer.Option(*names, help=help, rich_help_panel=panel)
+
+
+DatasetName = Annotated[
+    str | None, typer.Argument(help="A name from `gpcanet datasets list`, instead of files.")
+]
+RequiredName = Annotated[str, typer.Argument(help="A name from `gpcanet datasets list`.")]
+Output = Annotated[
+    Path | None, _option(_RUN, "--output", "-o", help="Results: .parquet, .csv or .npz.")
+]
+
+Features = Annotated[
+    Path | None,
+    _option(
+        _FILES, "--features", "-f", help="A row per node: csv, tsv, parquet, npy, npz, mtx, h5ad."
+    ),
+]
+Edges = Annotated[
+    Path | None,
+    _option(_FILES, "--edges", "-e", help="A row per edge: csv, tsv, parquet, npz, mtx."),
+]
+Labels = Annotated[
+    Path | None,
+    _option(_FILES, "--labels", "-l", help="A row per label: csv, tsv, parquet, npy, npz."),
+]
+IdColumn = Annotated[
+    str | None, _option(_FILES, "--id", help="Column of node ids in features and labels [id].")
+]
+Source = Annotated[str, _option(_FILES, "--source", help="Column of one end of an edge.")]
+Target = Annotated[str, _option(_FILES, "--target", help="Column of the other end.")]
+Weight = Annotated[str | None, _option(_FILES, "--weight", help="Column of weights [weight].")]
+LabelColumn = Annotated[
+    str | None, _option(_FILES, "--label", help="Column of labels, in either file [label].")
+]
+SplitColumn = Annotated[
+    str | None,
+    _option(_FILES, "--split", help="Column with train, validation or test [split]."),
+]
+Ignore = Annotated[
+    list[str] | None,
+    _option(_FILES, "--ignore", help="Column that is no feature; repeat for more."),
+]
+Neighbors = Annotated[
+    int | None,
+    _option(_FILES, "--neighbors", help="No edges: join each node to its K most similar."),
+]
+DropUnknown = Annotated[
+    bool, _option(_FILES, "--drop-unknown", help="Drop edges and labels of nodes without features.")
+]
+
+ALPHA_HELP = "How much neighbours are drawn together; 0 ignores the graph, 1 to 50 is usual."
+Components = Annotated[
+    int | None, _option(_MODEL, "--components", "-k", help="Dimensions [128, or all if fewer].")
+]
+Beta = Annotated[
+    float, _option(_MODEL, "--beta", "-b", help="Weight of labels in the embedding, 0 to 1.")
+]
+Normalization = Annotated[
+    str, _option(_MODEL, "--normalization", help="sym (symmetric) or rw (random walk).")
+]
+Iterations = Annotated[
+    int | None,
+    _option(
+        _MODEL, "--iterations", help="Stop after this many steps, as the paper (5), not when exact."
+    ),
+]
+SavedModel = Annotated[
+    Path | None, _option(_MODEL, "--model", help="Apply this saved model instead of fitting one.")
+]
+SaveModel = Annotated[
+    Path | None, _option(_MODEL, "--save-model", help="Keep the fitted model (.safetensors).")
+]
+
+Force = Annotated[bool, _option(_RUN, "--force", help="Replace files that exist.")]
+DataDir = Annotated[
+    Path | None, _option(_RUN, "--data-dir", help="Folder with dataset files [GPCANET_DATA_DIR].")
+]
+Offline = Annotated[
+    bool, _option(_RUN, "--offline", help="Never use the network [GPCANET_OFFLINE].")
+]
+Quiet = Annotated[bool, _option(_RUN, "--quiet", "-q", help="Say nothing but results and errors.")]
+AsJson = Annotated[bool, _option(_RUN, "--json", help="Results as JSON on standard output.")]
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where a command gets its graph from: a dataset by name, or files."""
+
+    dataset: str | None
+    features: Path | None
+    edges: Path | None
+    labels: Path | None
+    id_column: str | None
+    source: str
+    target: str
+    weight: str | None
+    label_column: str | None
+    split_column: str | None
+    ignore: tuple[str, ...]
+    neighbors: int | None
+    drop_unknown: bool
+    data_dir: Path | None
+    offline: bool | None
+
+    @property
+    def id_name(self) -> str:
+        return self.id_column or "id"
+
+    def load(self, console: Console) -> Dataset:
+        """The graph with its features, and a line about what it is."""
+        given = [path for path in (self.features, self.edges, self.labels) if path is not None]
+        if self.dataset is not None and given:
+            raise ValueError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
+        with console.phase("reading"):
+            data = self._load_named(console) if self.dataset is not None else self._load_files()
+        told = f"{data.name}: {data.graph.summary()}, {data.X.shape[1]:,} features"
+        console.note(told)
+        return data
+
+    def _load_named(self, console: Console) -> Dataset:
+        from ..datasets import load
+
+        assert self.dataset is not None
+        return load(self.dataset, self.data_dir, offline=self.offline, progress=console.progress)
+
+    def _load_files(self) -> Dataset:
+        from ..files import load_files
+
+        if self.features is None:
+            raise ValueError("give the name of a dataset, or --features and --edges")
+        return load_files(
+            self.features,
+            self.edges,
+            self.labels,
+            id_column=self.id_column,
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            label_column=self.label_column,
+            split_column=self.split_column,
+            ignore=self.ignore,
+            neighbors=self.neighbors,
+            drop_unknown=self.drop_unknown,
+        )

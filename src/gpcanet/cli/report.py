@@ -1,0 +1,115 @@
+"""How well predictions fit labels that were kept back: numbers, and tables to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from rich.console import Group
+from rich.table import Table
+from scipy.stats import binomtest
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+#: A confusion table wider than this is no longer read; the commonest mix-ups are listed instead.
+MOST_COLUMNS = 12
+
+
+@dataclass(frozen=True)
+class Report:
+    """True and predicted class codes of the judged nodes."""
+
+    classes: list[str]
+    truth: np.ndarray
+    predicted: np.ndarray
+
+    @property
+    def accuracy(self) -> float:
+        return float(np.mean(self.truth == self.predicted))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval for the accuracy."""
+        right = int(np.sum(self.truth == self.predicted))
+        found = binomtest(right, len(self.truth)).proportion_ci(method="wilson")
+        return float(found.low), float(found.high)
+
+    @property
+    def largest_class(self) -> float:
+        """Accuracy of always naming the largest class."""
+        return float(np.bincount(self.truth).max() / len(self.truth))
+
+    @cached_property
+    def confusion(self) -> np.ndarray:
+        """Rows are true classes, columns predicted ones."""
+        return confusion_matrix(self.truth, self.predicted, labels=range(len(self.classes)))
+
+    @cached_property
+    def per_class(self) -> list[dict[str, Any]]:
+        scores = precision_recall_fscore_support(
+            self.truth, self.predicted, labels=range(len(self.classes)), zero_division=0
+        )
+        return [
+            {
+                "class": label,
+                "precision": float(precision),
+                "recall": float(recall),
+                "f1": float(f1),
+                "nodes": int(nodes),
+            }
+            for label, precision, recall, f1, nodes in zip(self.classes, *scores, strict=True)
+        ]
+
+    def values(self) -> dict[str, Any]:
+        return {
+            "accuracy": self.accuracy,
+            "interval95": list(self.interval),
+            "judged": len(self.truth),
+            "largest_class": self.largest_class,
+            "per_class": self.per_class,
+            "classes": self.classes,
+            "confusion": self.confusion.tolist(),
+        }
+
+    def show(self) -> Group:
+        low, high = (100 * bound for bound in self.interval)
+        headline = (
+            f"[bold]accuracy {100 * self.accuracy:.1f} %[/bold] on {len(self.truth):,} nodes "
+            f"whose labels were kept back (95 % interval {low:.1f} to {high:.1f}; always the "
+            f"largest class: {100 * self.largest_class:.1f} %)\n"
+        )
+        return Group(headline, self._class_table(), "", self._confusion_table())
+
+    def _class_table(self) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("class")
+        for name in ("precision", "recall", "f1", "nodes"):
+            table.add_column(name, justify="right")
+        for row in self.per_class:
+            scores = (f"{100 * row[name]:.1f}" for name in ("precision", "recall", "f1"))
+            table.add_row(row["class"], *scores, f"{row['nodes']:,}")
+        return table
+
+    def _confusion_table(self) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        if len(self.classes) > MOST_COLUMNS:
+            for name in ("true class", "taken for", "nodes"):
+                table.add_column(name, justify="right" if name == "nodes" else "left")
+            wrong = self.confusion - np.diag(np.diag(self.confusion))
+            for flat in np.argsort(-wrong, axis=None, kind="stable")[:10]:
+                row, column = np.unravel_index(flat, wrong.shape)
+                if wrong[row, column]:
+                    names = self.classes[row], self.classes[column]
+                    table.add_row(*names, f"{wrong[row, column]:,}")
+            return table
+        table.add_column("true class, taken for:")
+        for name in self.classes:
+            table.add_column(name, justify="right", max_width=14)
+        for i, name in enumerate(self.classes):
+            cells = (
+                f"[bold]{count:,}[/bold]" if i == j else (f"{count:,}" if count else "·")
+                for j, count in enumerate(self.confusion[i])
+            )
+            table.add_row(name, *cells)
+        return table

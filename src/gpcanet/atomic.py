@@ -8,8 +8,8 @@ of one.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,17 +32,16 @@ def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
     >>> folder.cleanup()
     """
     path = check_target(path, overwrite=overwrite)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    part = _hidden_beside(path)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with part.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp makes it private
         check_target(path, overwrite=overwrite)
-        os.replace(name, path)
+        os.replace(part, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 
@@ -52,18 +51,17 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
     If another process has made the folder meanwhile, that one stays.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+    part = _hidden_beside(path)
+    part.mkdir(parents=True)
     try:
-        yield temporary
-        os.chmod(temporary, 0o777 & ~_umask())
+        yield part
         try:
-            os.rename(temporary, path)
+            os.rename(part, path)
         except OSError:
             if not path.is_dir():
                 raise
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
@@ -78,7 +76,6 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     return path
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _hidden_beside(path: Path) -> Path:
+    """A name of its own in the same folder, so that a rename moves no bytes."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

@@ -20,7 +20,8 @@ lint: $(VENV)/test.ready
 
 bench: $(VENV)/test.ready
 	$(BIN)/python benchmarks/step.py --save
-	$(BIN)/python benchmarks/cold_start.py --save
+	$(BIN)/python benchmarks/command.py --save
+	$(BIN)/python benchmarks/generate.py --save
 	$(BIN)/python benchmarks/script.py --save
 
 $(BIN)/python:

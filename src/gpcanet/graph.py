@@ -216,10 +216,8 @@ class Graph:
     @property
     def adjacency(self) -> sp.csr_array:
         """A fresh symmetric CSR array of float64 weights."""
-        data = np.ones(len(self.indices)) if self.weights is None else self.weights.copy()
-        return sp.csr_array(
-            (data, self.indices.copy(), self.indptr.copy()), shape=(self.n_nodes, self.n_nodes)
-        )
+        ones = np.ones(len(self.indices))
+        return self._matrix(ones if self.weights is None else self.weights).copy()
 
     @property
     def n_isolated(self) -> int:

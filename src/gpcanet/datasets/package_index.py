@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import urllib.parse
+import urllib.request
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -136,6 +137,8 @@ def _place_of(archive: Archive, settings: PipSettings) -> tuple[str, str | None]
         page = f"{index.rstrip('/')}/{_normalized(archive.project)}/"
         if page.startswith("file:"):
             page += "index.html"
+            if not Path(urllib.request.url2pathname(urllib.parse.urlsplit(page).path)).is_file():
+                continue  # as pip does: this index does not have the project
         try:
             text, base = read_url(page, certificates=settings.certificates, accept=ACCEPTED_PAGES)
         except DataUnavailableError as error:

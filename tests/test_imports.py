@@ -12,8 +12,17 @@ import gpcanet
 PACKAGE = Path(gpcanet.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-#: Optional, or needed late; numba only by the compiled kernels.
-NOT_ON_IMPORT = ("torch", "dask", "plotly", "matplotlib", "pandas", "networkx", "numba")
+#: Not loaded by the estimators: optional, or needed for files, the command line or large graphs.
+NOT_ON_USE = (
+    "torch", "dask", "plotly", "matplotlib", "pandas", "networkx", "numba",
+    "pyarrow", "typer", "rich", "safetensors", "filelock", "truststore", "anndata",
+)  # fmt: skip
+
+#: Not loaded before a name of the package is used.
+NOT_ON_IMPORT = ("numpy", "scipy", "sklearn", "threadpoolctl", *NOT_ON_USE)
+
+#: Of those, not installed everywhere.
+OPTIONAL = ("torch", "dask", "plotly", "matplotlib", "pandas", "networkx", "anndata")
 
 
 def run(code):
@@ -22,15 +31,39 @@ def run(code):
     return done.stdout.split()
 
 
-def test_import_loads_no_optional_package():
-    # scikit-learn itself loads pandas where it is installed, hence "more than it".
+def test_import_loads_nothing_before_a_name_is_used():
     code = f"""
-import sys, sklearn.base, sklearn.utils.validation
-before = set(sys.modules)
+import sys
 import gpcanet
-print(*(set(sys.modules) - before) & set({NOT_ON_IMPORT!r}))
+gpcanet.__version__, dir(gpcanet)
+print(*set(sys.modules) & set({NOT_ON_IMPORT!r}))
+import gpcanet.cli
+print(*set(sys.modules) & {{"numpy", "scipy", "sklearn"}})
 """
     assert run(code) == []
+
+
+def test_estimators_load_no_optional_package():
+    # scikit-learn itself loads pandas where it is installed, hence "more than it".
+    code = f"""
+import sys, sklearn.base, sklearn.linear_model, sklearn.utils.validation
+before = set(sys.modules)
+from gpcanet import GPCA, GPCAClassifier, Graph
+print(*(set(sys.modules) - before) & set({NOT_ON_USE!r}))
+"""
+    assert run(code) == []
+
+
+@pytest.mark.parametrize("name", gpcanet.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(gpcanet, name) is not None
+    assert name in dir(gpcanet)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'gpcanet' has no attribute 'GPCNet'"):
+        gpcanet.GPCNet  # noqa: B018
+    assert not hasattr(gpcanet, "gpca_")
 
 
 def test_import_and_fit_work_where_no_optional_package_is_installed():
@@ -39,7 +72,7 @@ import sys
 class Absent:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name in {[name for name in NOT_ON_IMPORT if name != "numba"]!r}:
+        if name in {OPTIONAL!r}:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Absent)
 import numpy as np
@@ -71,19 +104,47 @@ def is_within(name, *packages):
     return any(name == package or name.startswith(package + ".") for package in packages)
 
 
+#: Modules by the part of the package they belong to; others are of no part.
+GRAPH = ("gpcanet.graph", "gpcanet.sources", "gpcanet.entries")
+ESTIMATORS = tuple(
+    f"gpcanet.{name}"
+    for name in (
+        "gpca", "classifier", "head", "judge", "selection", "seen", "validation", "memory",
+        "persistence", "GPCA", "GPCAClassifier", "load_model", "save_model",
+    )
+)  # fmt: skip
+
+#: What the modules of a part must not import.
+FORBIDDEN = {
+    GRAPH: ("gpcanet.linalg", "gpcanet.datasets", "gpcanet.files", *ESTIMATORS),
+    ("gpcanet.datasets",): ("gpcanet.files", "gpcanet.linalg", *ESTIMATORS),
+    ("gpcanet.files",): ("gpcanet.linalg", *ESTIMATORS),
+    ESTIMATORS: ("gpcanet.datasets", "gpcanet.files"),
+}
+
+#: Who alone may import something.
+RESERVED = {
+    ("gpcanet.cli",): ("gpcanet.cli", "gpcanet.__main__"),
+    ("typer", "rich"): ("gpcanet.cli",),
+    ("matplotlib",): ("gpcanet.cli",),
+    ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets"),
+    ("safetensors",): ("gpcanet.persistence",),
+    ("torch", "torch_geometric"): ("gpcanet.nn",),
+}
+
+
 def broken_rules(module, imported):
     """Which imports of a module go against the layers."""
-    ours = {name for name in imported if is_within(name, "gpcanet")}
     broken = set()
     if is_within(module, "gpcanet.linalg"):
+        ours = {name for name in imported if is_within(name, "gpcanet")}
         broken |= {name for name in ours if not is_within(name, "gpcanet.linalg")}
-    if is_within(module, "gpcanet.graph", "gpcanet.sources", "gpcanet.entries"):
-        broken |= {name for name in ours if is_within(name, "gpcanet.linalg")}
-    if is_within(module, "gpcanet.datasets"):
-        above = ("gpcanet.gpca", "gpcanet.classifier", "gpcanet.GPCA", "gpcanet.GPCAClassifier")
-        broken |= {name for name in ours if is_within(name, *above)}
-    if not is_within(module, "gpcanet.nn"):
-        broken |= {name for name in imported if is_within(name, "torch", "torch_geometric")}
+    for part, forbidden in FORBIDDEN.items():
+        if is_within(module, *part):
+            broken |= {name for name in imported if is_within(name, *forbidden)}
+    for reserved, users in RESERVED.items():
+        if not is_within(module, *users):
+            broken |= {name for name in imported if is_within(name, *reserved)}
     return broken
 
 
@@ -112,6 +173,19 @@ def test_modules_import_only_from_the_layers_below(file):
         ("gpcanet.datasets.files", "from ..gpca import GPCA", {"gpcanet.gpca.GPCA"}),
         ("gpcanet.datasets.files", "from gpcanet import GPCA", {"gpcanet.GPCA"}),
         ("gpcanet.datasets.files", "from ..graph import Graph", set()),
+        ("gpcanet.datasets.ogb", "from ..files import load_files", {"gpcanet.files.load_files"}),
+        ("gpcanet.files.join", "from ..datasets.dataset import Dataset", set()),
+        ("gpcanet.files.join", "from ..graph import Graph", set()),
+        ("gpcanet.files.join", "from .. import GPCA", {"gpcanet.GPCA"}),
+        ("gpcanet.files.output", "def f():\n    from ..gpca import GPCA", {"gpcanet.gpca.GPCA"}),
+        ("gpcanet.files.ids", "from ..persistence import x", {"gpcanet.persistence.x"}),
+        ("gpcanet.gpca", "from .cli import main", {"gpcanet.cli.main"}),
+        ("gpcanet.gpca", "from .datasets import load", {"gpcanet.datasets.load"}),
+        ("gpcanet.files.join", "from .. import cli", {"gpcanet.cli"}),
+        ("gpcanet.__main__", "from .cli import main", set()),
+        ("gpcanet.cli.app", "from .console import Console\nfrom ..gpca import GPCA", set()),
+        ("gpcanet.gpca", "import rich.table", {"rich.table"}),
+        ("gpcanet.gpca", "import pyarrow as pa", {"pyarrow"}),
     ],
 )
 def test_the_walk_sees_what_breaks_the_layers(module, source, broken):

@@ -73,6 +73,8 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
         raise FileExistsError(f"{path} exists; choose another name or allow it to be replaced")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"folder {path.parent} does not exist; make it first")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"folder {path.parent} may not be written to; choose another")
     return path
 
 

@@ -5,6 +5,7 @@ Heavy modules are imported inside the commands, so that help is there at once.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -15,12 +16,12 @@ import typer
 
 from .. import __version__
 from . import options as o
-from .console import Console
+from .console import Console, put
 
 app = typer.Typer(
     name="gpcanet",
     help="Node embeddings in closed form: graph-regularised PCA, without GPU and without epochs.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -29,24 +30,38 @@ app = typer.Typer(
 datasets_app = typer.Typer(
     name="datasets",
     help="Published datasets: what there is, and fetching it.",
-    no_args_is_help=True,
+    invoke_without_command=True,
 )
 app.add_typer(datasets_app)
 
 BAD_INPUT, INTERRUPTED = 2, 128 + signal.SIGINT
+
+#: Any complaint of typer's about the command line; some versions bring a click of their own.
+UsageError: Any = typer.BadParameter.__base__
+
+#: How errors of the library name what is an option here.
+OPTION_WORDS = {
+    "allow it to be replaced": "use --force to replace it",
+    "have unknown nodes dropped": "use --drop-unknown",
+    "a file of them, or a number of neighbors": "--edges or --neighbors",
+    "n_components=": "--components ",
+    "data_dir names": "--data-dir names",
+}
 
 
 def main() -> None:
     """Run the command line. 0: done, 2: bad input, 130: interrupted, 1: a fault of ours."""
     # A terminated process cleans up behind itself like an interrupted one.
     signal.signal(signal.SIGTERM, _raise_interrupt)
+    _mend_streams()
     try:
-        app()
+        if app(standalone_mode=False) == INTERRUPTED:  # typer has caught it
+            raise KeyboardInterrupt
     except KeyboardInterrupt:
         _end("interrupted; nothing was left half-written", INTERRUPTED)
-    except BrokenPipeError:  # whoever read our output has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except UsageError as error:
+        command = error.ctx.command_path if error.ctx else "gpcanet"
+        _end(f"{error.format_message().rstrip('.?')}; see {command} --help", BAD_INPUT)
     except (ValueError, OSError) as error:
         if "GPCANET_DEBUG" in os.environ:
             raise
@@ -57,12 +72,23 @@ def main() -> None:
 
 def describe(error: Exception) -> str:
     """One sentence for a person at a terminal."""
-    if isinstance(error, FileExistsError):
-        return str(error).replace("allow it to be replaced", "use --force to replace it")
     if isinstance(error, OSError) and error.strerror:
         named = f": {error.filename}" if error.filename else ""
         return f"{error.strerror}{named}"
-    return str(error)
+    sentence = str(error)
+    for words, option in OPTION_WORDS.items():
+        sentence = sentence.replace(words, option)
+    return sentence
+
+
+def _mend_streams() -> None:
+    """A closed stream swallows what is printed; a letter it cannot show is no error."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _raise_interrupt(*_: Any) -> None:
@@ -76,17 +102,25 @@ def _end(sentence: str, code: int) -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"gpcanet {__version__}")
+        put(f"gpcanet {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def _top(
+    context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    pass
+    _help_if_alone(context)
+
+
+@datasets_app.callback()
+def _help_if_alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        put(context.get_help())
 
 
 @app.command()
@@ -100,7 +134,11 @@ def demo(
     quiet: o.Quiet = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Classify the papers of Cora: features alone, the graph alone, and GPCA; draw a picture."""
+    """Classify the papers of Cora and draw them, in seconds.
+
+    Compares features alone, the graph alone, and GPCA. Where Cora cannot be had, uses the
+    digits that come with scikit-learn.
+    """
     from .demo import run
 
     run(
@@ -145,7 +183,7 @@ def embed(
 
     gpcanet embed cora -o cora.parquet
 
-    gpcanet embed --edges edges.csv --features papers.parquet -k 64 -o embedding.parquet
+    gpcanet embed --edges edges.csv --features papers.parquet -o out.parquet
     """
     from .embed import run
 
@@ -190,7 +228,12 @@ def classify(
     components: o.Components = None,
     alpha: Annotated[
         list[float] | None,
-        typer.Option("--alpha", "-a", help="As for embed; give several to average over them."),
+        typer.Option(
+            "--alpha",
+            "-a",
+            metavar="<float>",
+            help="As for embed; repeat it to average over several [5, 10 and 20].",
+        ),
     ] = None,
     beta: o.Beta = 0.0,
     normalization: o.Normalization = "sym",
@@ -198,7 +241,7 @@ def classify(
         float,
         typer.Option(help="Without a split: this share of the labels is kept back for the report."),
     ] = 0.2,
-    seed: Annotated[int, typer.Option(help="Which labels are kept back.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Which labels are kept back.")] = 0,
     model: o.SavedModel = None,
     save_model: o.SaveModel = None,
     force: o.Force = False,
@@ -207,11 +250,13 @@ def classify(
     quiet: o.Quiet = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Predict the class of every node from the labels of some, and report how well that goes.
+    """Predict the class of every node from the labels of some.
+
+    Reports how well that goes, on labels that were kept back.
 
     gpcanet classify cora
 
-    gpcanet classify --edges edges.csv --features papers.parquet --labels topics.csv -o out.csv
+    gpcanet classify -e edges.csv -f papers.parquet -l topics.csv -o out.csv
     """
     from .classify import run
 
@@ -248,7 +293,7 @@ def datasets_list(as_json: o.AsJson = False) -> None:
 
 @datasets_app.command("info")
 def datasets_info(name: o.RequiredName, as_json: o.AsJson = False) -> None:
-    """What a dataset is, where it comes from, its licence and how to cite it."""
+    """Content, source, split, licence and citation."""
     from .datasets import show_info
 
     show_info(Console(as_json=as_json), name)

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic import check_target
 from ..classifier import GPCAClassifier
 from ..datasets import Dataset
-from ..files import check_output, write_predictions
+from ..files import write_predictions
 from ..gpca import GPCA
 from ..memory import tell_memory
 from ..persistence import load_model, save_model
 from .console import Console
-from .options import Input
+from .options import Input, check_outputs
 from .report import Report
 
 
@@ -36,10 +35,8 @@ def run(
         raise ValueError(f"--test-share {test_share} must be at least 0 and less than 1")
     if model_path is not None and save_path is not None:
         raise ValueError("--model applies a saved model and --save-model keeps a new one; give one")
-    if output is not None:
-        check_output(output, overwrite=force)
-    if save_path is not None:
-        check_target(save_path, overwrite=force)
+    check_outputs(output, save_path, force=force)
+    GPCAClassifier(**parameters)._check_parameters()
     model = None if model_path is None else load_model(model_path)
     if model is not None and not isinstance(model, GPCAClassifier):
         raise ValueError(f"{model_path} is a {type(model).__name__}; use gpcanet embed")
@@ -51,7 +48,8 @@ def run(
     else:
         with console.phase("predicting"):
             probabilities = model.predict_proba(dataset.X, graph=dataset.graph)
-        report = _report(dataset, model, probabilities, np.flatnonzero(dataset.y >= 0))
+        judged = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
+        report = _report(dataset, model, probabilities, judged, "labelled nodes")
 
     with console.phase("writing"):
         if output is not None:
@@ -90,11 +88,21 @@ def _learn(
     if not np.any(dataset.y >= 0):
         raise ValueError("no node has a label; give --labels, or --label with a column of features")
     has_split = len(dataset.train) > 0
+    if not has_split and len(dataset.validation) + len(dataset.test):
+        raise ValueError("the split has no labelled node for train; mark some, or drop that column")
     if not has_split:
         dataset = _hold_out(dataset, test_share, seed)
     with console.phase("learning"):
         model = _fit(dataset, parameters)
-    report = _report(dataset, model, model.label_distributions_, dataset.test)
+    report = _report(
+        dataset,
+        model,
+        model.label_distributions_,
+        dataset.test,
+        "nodes whose labels were kept back",
+    )
+    if report is None:
+        console.note("no report: no label was kept back to judge by")
     if has_split or report is None:
         return model, report, model.label_distributions_
     # The split was only for the report: what is written and kept has learnt from every label.
@@ -133,15 +141,20 @@ def _hold_out(dataset: Dataset, share: float, seed: int) -> Dataset:
 
 
 def _report(
-    dataset: Dataset, model: GPCAClassifier, probabilities: np.ndarray, judged: np.ndarray
+    dataset: Dataset,
+    model: GPCAClassifier,
+    probabilities: np.ndarray,
+    judged: np.ndarray,
+    who: str,
 ) -> Report | None:
     """None where no label was kept back."""
     if len(judged) == 0:
         return None
     known = {name: code for code, name in enumerate(model.classes_.tolist())}
-    truth = [known.get(name, -1) for name in _named(dataset, dataset.y)[judged].tolist()]
+    names = _named(dataset, dataset.y)[judged].tolist()
+    truth = [known.get(name, -1) for name in names]
     if -1 in truth:
-        missing = _named(dataset, dataset.y)[judged][truth.index(-1)]
+        missing = names[truth.index(-1)]
         raise ValueError(f"the label {missing!r} is not among those the model has learnt")
     predicted = probabilities[judged].argmax(axis=1)
-    return Report([str(name) for name in model.classes_.tolist()], np.array(truth), predicted)
+    return Report([str(name) for name in known], np.array(truth), predicted, who)

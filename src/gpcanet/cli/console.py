@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -16,6 +17,20 @@ if TYPE_CHECKING:
 
 #: Where there is no terminal to draw on, a phase is told of if it took this long.
 LONG_SECONDS = 2.0
+
+#: Piped output is as wide as it needs to be.
+PIPE_WIDTH = 1000
+
+
+def put(text: str) -> None:
+    """Print a result at once, so that a full disk is told; a reader may have had enough."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        # What is left in the buffer would fail again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise
 
 
 class Console:
@@ -36,14 +51,20 @@ class Console:
     def result(self, values: dict[str, Any], *shown: RenderableType) -> None:
         """What the command was run for: JSON for scripts, else what is to be shown."""
         if self.as_json:
-            print(json.dumps(values, allow_nan=False))
-            return
+            put(json.dumps(values, allow_nan=False))
+        else:
+            self._show(shown)
+
+    def _show(self, shown: tuple[RenderableType, ...]) -> None:
         from rich.console import Console as Terminal
 
-        # Piped output is as wide as it needs to be.
-        terminal = Terminal(width=None if sys.stdout.isatty() else 120, highlight=False)
-        for item in shown:
-            terminal.print(item)
+        # What users call their classes and files is no markup.
+        width = None if sys.stdout.isatty() else PIPE_WIDTH
+        terminal = Terminal(width=width, highlight=False, markup=False, emoji=False)
+        with terminal.capture() as captured:
+            for item in shown:
+                terminal.print(item)
+        put("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -52,14 +73,14 @@ class Console:
 
         start = time.perf_counter()
         try:
-            if self.quiet or not sys.stderr.isatty():
+            if self.quiet or not _can_draw():
                 yield
             else:
                 with self._bar(name), progress_to(self.progress):
                     yield
         finally:
             self.seconds[name] = seconds = time.perf_counter() - start
-        if seconds >= LONG_SECONDS and not sys.stderr.isatty():
+        if seconds >= LONG_SECONDS and not _can_draw():
             self.note(f"{name}: {seconds:.1f} s")
 
     def progress(self, what: str, done: int, total: int | None) -> None:
@@ -84,7 +105,7 @@ class Console:
 
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
@@ -96,13 +117,18 @@ class Console:
                 yield
             finally:
                 self._bars.refresh()
-        self._bars = None
+                self._bars = None
 
     def _print_above_bars(self, text: str) -> None:
         if self._bars is not None:
-            self._bars.console.print(text, highlight=False, markup=False)
+            self._bars.console.print(text, highlight=False, markup=False, emoji=False)
         else:
             print(text, file=sys.stderr)
 
     def _show_warning(self, message: Warning | str, *_: Any, **__: Any) -> None:
         self.note(f"note: {message}")
+
+
+def _can_draw() -> bool:
+    """Whether standard error is a terminal that can move its cursor."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")

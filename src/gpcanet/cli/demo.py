@@ -26,8 +26,15 @@ PALETTE = (
     "#EDC948", "#76B7B2", "#9C755F", "#FF9DA7", "#5B5B5B",
 )  # fmt: skip
 
-# A layout good enough to look at in a third of the default's time.
-TSNE_SETTINGS = {"max_iter": 350, "angle": 0.8, "perplexity": 20, "init": "pca", "random_state": 0}
+# A layout good enough to look at, in a quarter of the default's time.
+TSNE_SETTINGS = {
+    "max_iter": 250,
+    "early_exaggeration": 2.0,
+    "angle": 0.9,
+    "perplexity": 20,
+    "init": "pca",
+    "random_state": 0,
+}
 
 
 def run(
@@ -50,7 +57,7 @@ def run(
         {"dataset": data.name, "rows": rows, "picture": drawn, "seconds": seconds},
         _table(data, rows),
         f"\nAll of it took {seconds:.0f} s.",
-        f"{drawn} shows the embeddings." if drawn else "",
+        *([f"{drawn} shows the embeddings."] if drawn else []),
     )
 
 

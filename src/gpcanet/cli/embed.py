@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..atomic import check_target
-from ..files import check_output, write_embedding
+from ..files import write_embedding
 from ..gpca import GPCA
 from ..memory import tell_memory
 from ..persistence import load_model, save_model
 from .console import Console
-from .options import Input
+from .options import Input, check_outputs
 
 
 def run(
@@ -28,14 +27,12 @@ def run(
         raise ValueError("nothing to write: give --output, --save-model or both")
     if model_path is not None and save_path is not None:
         raise ValueError("--model applies a saved model and --save-model keeps a new one; give one")
-    # What cannot be written is found out before the work, not after it.
-    if output is not None:
-        check_output(output, overwrite=force)
-    if save_path is not None:
-        check_target(save_path, overwrite=force)
+    # What cannot be written or done is found out before the work, not after it.
+    check_outputs(output, save_path, force=force)
     model = GPCA(**parameters) if model_path is None else load_model(model_path)
     if not isinstance(model, GPCA):
         raise ValueError(f"{model_path} is a {type(model).__name__}; use gpcanet classify")
+    model._check_parameters()
 
     dataset = data.load(console)
     console.note(tell_memory(model, dataset.graph, dataset.X))
@@ -45,6 +42,8 @@ def run(
         else:
             y = dataset.visible_labels() if len(dataset.train) else dataset.y
             Z = model.fit_transform(dataset.X, y, graph=dataset.graph)
+            if save_path is not None:  # so that --model gives the same bytes later
+                Z = model.transform(dataset.X, graph=dataset.graph)
     with console.phase("writing"):
         if output is not None:
             write_embedding(output, dataset.graph, Z, id_name=data.id_name, overwrite=force)

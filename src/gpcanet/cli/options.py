@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 _FILES, _MODEL, _RUN = "Your files", "Method", "Running"
 
 
-def _option(panel: str, *names: str, help: str) -> typer.models.OptionInfo:
-    return typer.Option(*names, help=help, rich_help_panel=panel)
+def _option(
+    panel: str, *names: str, help: str, metavar: str | None = None
+) -> typer.models.OptionInfo:
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
 
 
 DatasetName = Annotated[
@@ -57,7 +59,9 @@ SplitColumn = Annotated[
 ]
 Ignore = Annotated[
     list[str] | None,
-    _option(_FILES, "--ignore", help="Column that is no feature; repeat for more."),
+    _option(
+        _FILES, "--ignore", metavar="<str>", help="Column that is no feature; repeat for more."
+    ),
 ]
 Neighbors = Annotated[
     int | None,
@@ -101,6 +105,19 @@ Quiet = Annotated[bool, _option(_RUN, "--quiet", "-q", help="Say nothing but res
 AsJson = Annotated[bool, _option(_RUN, "--json", help="Results as JSON on standard output.")]
 
 
+def check_outputs(output: Path | None, save_path: Path | None, *, force: bool) -> None:
+    """Raise before any work is done if results or the model cannot be written."""
+    from ..atomic import check_target
+    from ..files import check_output
+
+    if output is not None:
+        check_output(output, overwrite=force)
+    if save_path is not None:
+        check_target(save_path, overwrite=force)
+        if output is not None and output.absolute() == save_path.absolute():
+            raise ValueError(f"--output and --save-model are both {output}; give two names")
+
+
 @dataclass(frozen=True)
 class Input:
     """Where a command gets its graph from: a dataset by name, or files."""
@@ -130,6 +147,8 @@ class Input:
         given = [path for path in (self.features, self.edges, self.labels) if path is not None]
         if self.dataset is not None and given:
             raise ValueError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
+        if self.dataset is not None and self.neighbors is not None:
+            raise ValueError(f"{self.dataset} has edges already; --neighbors is for files")
         with console.phase("reading"):
             data = self._load_named(console) if self.dataset is not None else self._load_files()
         told = f"{data.name}: {data.graph.summary()}, {data.X.shape[1]:,} features"

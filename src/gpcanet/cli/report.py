@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
 from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 #: A confusion table wider than this is no longer read; the commonest mix-ups are listed instead.
 MOST_COLUMNS = 12
+
+#: Letters of all headings together that still fit a terminal of 80 columns.
+WIDEST_HEADINGS = 34
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,7 @@ class Report:
     classes: list[str]
     truth: np.ndarray
     predicted: np.ndarray
+    who: str = "nodes"  # are judged
 
     @property
     def accuracy(self) -> float:
@@ -74,10 +80,11 @@ class Report:
 
     def show(self) -> Group:
         low, high = (100 * bound for bound in self.interval)
-        headline = (
-            f"[bold]accuracy {100 * self.accuracy:.1f} %[/bold] on {len(self.truth):,} nodes "
-            f"whose labels were kept back (95 % interval {low:.1f} to {high:.1f}; always the "
-            f"largest class: {100 * self.largest_class:.1f} %)\n"
+        headline = Text.assemble(
+            (f"accuracy {100 * self.accuracy:.1f} %", "bold"),
+            f" on {len(self.truth):,} {self.who}\n"
+            f"(95 % interval {low:.1f} to {high:.1f}; always the largest class: "
+            f"{100 * self.largest_class:.1f} %)\n",
         )
         return Group(headline, self._class_table(), "", self._confusion_table())
 
@@ -91,7 +98,7 @@ class Report:
             table.add_row(row["class"], *scores, f"{row['nodes']:,}")
         return table
 
-    def _confusion_table(self) -> Table:
+    def _confusion_table(self) -> Table | Text:
         table = Table(box=None, pad_edge=False, header_style="bold")
         if len(self.classes) > MOST_COLUMNS:
             for name in ("true class", "taken for", "nodes"):
@@ -102,13 +109,18 @@ class Report:
                 if wrong[row, column]:
                     names = self.classes[row], self.classes[column]
                     table.add_row(*names, f"{wrong[row, column]:,}")
-            return table
-        table.add_column("true class, taken for:")
-        for name in self.classes:
-            table.add_column(name, justify="right", max_width=14)
-        for i, name in enumerate(self.classes):
+            return table if table.row_count else Text("none was taken for another")
+        # Names too long to stand above columns get letters.
+        rows = columns = self.classes
+        if sum(map(len, self.classes)) > WIDEST_HEADINGS:
+            columns = list(ascii_lowercase[: len(self.classes)])
+            rows = [f"{c} {name}" for c, name in zip(columns, self.classes, strict=True)]
+        table.add_column("true, taken for:")
+        for name in columns:
+            table.add_column(name, justify="right", no_wrap=True)
+        for i, name in enumerate(rows):
             cells = (
-                f"[bold]{count:,}[/bold]" if i == j else (f"{count:,}" if count else "·")
+                Text(f"{count:,}", "bold") if i == j else (f"{count:,}" if count else "·")
                 for j, count in enumerate(self.confusion[i])
             )
             table.add_row(name, *cells)

@@ -1,0 +1,83 @@
+"""The command line as a process of its own, and small graphs to run it on."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+from own_files import write
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run of the command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def complaint(self):
+        """What was wrong with the input: one line, and nothing else said."""
+        assert len(self.err.splitlines()) == 1, self.err
+        return self.complaint_after_notes
+
+    @property
+    def complaint_after_notes(self):
+        """The same where notes on the data came first."""
+        assert self.code == 2, self
+        assert self.out == ""
+        *notes, last = self.err.splitlines()
+        assert last.startswith("gpcanet: ")
+        assert not [line for line in notes if line.startswith(("gpcanet: ", "Traceback"))]
+        return last.removeprefix("gpcanet: ")
+
+
+def process(*args, code=None, folder=None, **settings):
+    """Run ``python -m gpcanet``, or this code with these arguments, as a process of its own."""
+    start = ["-m", "gpcanet"] if code is None else ["-c", code]
+    done = subprocess.run(
+        [sys.executable, *start, *map(str, args)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        env=os.environ | settings,
+        timeout=120,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def read_table(path):
+    """CSV or Parquet as it was written."""
+    read = pyarrow.csv.read_csv if path.suffix == ".csv" else pyarrow.parquet.read_table
+    return read(path)
+
+
+CLASSES = np.array(["alpha", "beta", "gamma"])
+PER_CLASS = 12
+
+
+def write_blocks(folder, *, names=CLASSES, seed=0, name="blocks", signal=2.0):
+    """Features and labels in one file, edges in another: a ring of nodes for every class."""
+    n = len(names) * PER_CLASS
+    codes = np.repeat(np.arange(len(names)), PER_CLASS)
+    rng = np.random.default_rng(seed)
+    X = np.eye(len(names))[codes] * signal + rng.normal(size=(n, len(names)))
+    ids = np.array([f"{name}-{i}" for i in range(n)])
+    table = {"id": ids, "label": names[codes]} | {f"x{i}": x for i, x in enumerate(X.T)}
+    features = write(table, folder / f"{name}.csv")
+    # A ring with a chord here and there, so that degrees differ.
+    ring, place = np.divmod(np.arange(n), PER_CLASS)
+    following, across = (ring * PER_CLASS + (place + step) % PER_CLASS for step in (1, 5))
+    chords = np.flatnonzero(place % 4 == 0)
+    ends = {
+        "source": ids[np.append(np.arange(n), chords)],
+        "target": ids[np.append(following, across[chords])],
+    }
+    edges = write(ends, folder / f"{name}-edges.parquet")
+    return ["--features", features, "--edges", edges]

@@ -1,0 +1,288 @@
+"""Bad files, full disks, signals and odd surroundings: one line, an exit code, nothing broken."""
+
+import errno
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import process, write_blocks
+
+# -- bad input: 2, and one line ----------------------------------------------------------------
+
+FEATURES, EDGES = "id,a,b\n1,0.5,2\n2,1.5,1\n3,0,4\n", "source,target\n1,2\n2,3\n"
+
+
+def write_small(features=FEATURES, edges=EDGES):
+    for name, content in (("f.csv", features), ("e.csv", edges)):
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return ["embed", "-f", "f.csv", "-e", "e.csv", "-o", "z.csv"]
+
+
+@pytest.mark.parametrize(
+    ("features", "edges", "reasons"),
+    [
+        (FEATURES + "4,1\n", EDGES, ["f.csv, line 5"]),
+        (FEATURES.replace("1.5", "much"), EDGES, ["f.csv", "much"]),
+        (FEATURES.replace("0.5", ""), EDGES, ["f.csv, line 2"]),
+        (FEATURES + "2,1,1\n", EDGES, ["f.csv, line 5", "2"]),
+        (FEATURES.replace("a", "ä").encode("latin-1"), EDGES, ["f.csv, line 1", "UTF-8"]),
+        (FEATURES, b"source,target\n1,2\n2,\xff\n", ["e.csv, line 3", "UTF-8"]),
+        (FEATURES, EDGES + "2,9\n", ["e.csv, line 4", "9", "--drop-unknown"]),
+        (FEATURES, EDGES.replace("target", "to"), ["e.csv has no column 'target'"]),
+        (FEATURES, "", ["e.csv is empty"]),
+        ("", EDGES, ["f.csv is empty"]),
+        ("id,a\n", EDGES, ["f.csv"]),
+        (FEATURES, "source,target,weight\n1,2,-3\n", ["e.csv, line 2", "weight"]),
+        (FEATURES, "source,target,weight\n1,2,nan\n", ["e.csv, line 2", "weight"]),
+        (bytes(range(256)) * 9, EDGES, ["f.csv"]),
+    ],
+)  # fmt: skip
+def test_malformed_files_are_told_by_name_and_line(gpcanet, features, edges, reasons):
+    complaint = gpcanet(*write_small(features, edges)).complaint
+    assert [reason for reason in reasons if reason not in complaint] == []
+    assert not Path("z.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["-f", "nowhere.csv"], "nowhere.csv does not exist"),
+        (["-f", "folder.csv"], "folder.csv is a folder"),
+        (["-f", "f"], "without a suffix"),
+        (["-e", "damaged.parquet"], "damaged.parquet"),
+        (["-f", "damaged.npz"], "damaged.npz is no readable npz"),
+        (["-f", "objects.npy"], "it holds Python objects"),
+        (["-k", "3"], "--components 3 must be in [1, 2]"),
+        (["-k", "0"], "--components 0 must be"),
+        (["--id", "name"], "has no column 'name'"),
+        (["--weight", "w"], "has no column 'w'"),
+        (["--ignore", "c"], "has no column 'c'"),
+        (["--ignore", "a", "--ignore", "b"], "f.csv has no column of features"),
+        (["--neighbors", "2"], "edges and neighbors are both given"),
+        (["--label", "c"], "has no column 'c'"),
+        (["--beta", "0.5"], ""),
+    ],
+)
+def test_files_and_columns_that_are_not_there_are_told(gpcanet, options, reason):
+    args = write_small()
+    Path("folder.csv").mkdir()
+    Path("f").write_text(FEATURES)
+    Path("damaged.parquet").write_bytes(b"PAR1 no more")
+    Path("damaged.npz").write_bytes(b"PK\3\4 no more")
+    np.save("objects.npy", np.array([{}, []], object), allow_pickle=True)
+    assert reason in gpcanet(*args, *options).complaint_after_notes
+    assert not Path("z.csv").exists()
+
+
+def test_no_edges_and_no_neighbors_names_both_options(gpcanet):
+    write_small()
+    complaint = gpcanet("embed", "-f", "f.csv", "-o", "z.csv").complaint
+    assert "--edges or --neighbors" in complaint
+
+
+def test_unknown_nodes_are_dropped_where_that_is_wished(gpcanet):
+    ended = gpcanet(*write_small(FEATURES, EDGES + "2,9\n"), "--drop-unknown", "--json")
+    assert (ended.code, json.loads(ended.out)["edges"]) == (0, 2)
+
+
+class Malicious:
+    def __reduce__(self):
+        return Path.touch, (Path("was-run").absolute(),)
+
+
+def test_as_a_process_bad_input_is_one_line_and_a_pickle_is_not_run():
+    Path("model").write_bytes(pickle.dumps(Malicious()))
+    ended = process("embed", "digits", "--model", "model", "-o", "z.csv")
+    assert "model is no model of GPCANet, or damaged" in ended.complaint
+    assert not Path("was-run").exists()
+    assert "No such option: --alhpa" in process("embed", "digits", "--alhpa", "3").complaint
+
+
+def test_who_debugs_sees_the_traceback():
+    ended = process("embed", "digits", GPCANET_DEBUG="1")
+    assert ended.code == 1
+    assert ended.err.startswith("Traceback")
+    assert "ValueError: nothing to write" in ended.err
+
+
+def test_a_fault_of_ours_is_not_taken_for_bad_input(gpcanet, monkeypatch):
+    def load(self, console):
+        raise TypeError("a fault")
+
+    monkeypatch.setattr("gpcanet.cli.options.Input.load", load)
+    with pytest.raises(TypeError, match="a fault"):  # with which Python ends: a traceback and 1
+        gpcanet("embed", "digits", "-o", "z.csv")
+
+
+def test_too_little_memory_is_told(gpcanet, monkeypatch):
+    def load(self, console):
+        raise MemoryError
+
+    monkeypatch.setattr("gpcanet.cli.options.Input.load", load)
+    assert "not enough memory" in gpcanet("embed", "digits", "-o", "z.csv").complaint
+
+
+# -- disks -------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_to(gpcanet):
+    args = write_small()
+    Path("locked").mkdir(mode=0o500)
+    assert "locked" in gpcanet(*args[:-1], "locked/z.csv").complaint_after_notes
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    """A disk of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    except OSError as error:
+        pytest.skip(f"no mount: {error}")
+    if done.returncode:
+        pytest.skip(f"mounting a small disk is not permitted: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+def test_a_full_disk_leaves_the_old_output(gpcanet, tiny_disk, suffix):
+    old = tiny_disk / f"z.{suffix}"
+    old.write_text("old")
+    ended = gpcanet("embed", "digits", "-o", old, "--force")
+    assert "No space left on device" in ended.complaint_after_notes
+    assert old.read_text() == "old"
+    assert list(tiny_disk.iterdir()) == [old]
+
+
+def test_a_failing_write_leaves_the_old_output(gpcanet, monkeypatch):
+    def fsync(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    args = write_small()
+    Path("z.csv").write_text("old")
+    ended = gpcanet(*args, "--save-model", "m.safetensors", "--force")
+    assert ended.complaint_after_notes == "No space left on device"
+    assert Path("z.csv").read_text() == "old"
+    assert sorted(path.name for path in Path().iterdir()) == ["e.csv", "f.csv", "z.csv"]
+
+
+# -- signals -----------------------------------------------------------------------------------
+
+#: Stops in the middle of writing until a signal comes, and tells that it is there.
+STOPPING = """
+import os, pathlib, time
+def stop(*_):
+    pathlib.Path("reached").touch()
+    time.sleep(60)
+os.fsync = stop
+from gpcanet.cli import main
+main()
+"""
+ENDINGS = {signal.SIGINT: 130, signal.SIGTERM: 130, signal.SIGKILL: -signal.SIGKILL}
+
+
+def test_an_interrupt_during_the_work_is_told(gpcanet, monkeypatch):
+    def fit_transform(*_, **__):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+    monkeypatch.setattr("gpcanet.gpca.GPCA.fit_transform", fit_transform)
+    ended = gpcanet(*write_small(), "-q")
+    message = "gpcanet: interrupted; nothing was left half-written\n"
+    assert (ended.code, ended.out, ended.err) == (130, "", message)
+    assert not Path("z.csv").exists()
+
+
+def test_signals_leave_the_old_output_and_no_litter():
+    args = [str(Path(arg).absolute()) if arg.endswith(".csv") else arg for arg in write_small()]
+    running = {}
+    for sent in ENDINGS:
+        folder = Path(str(sent))
+        folder.mkdir()
+        folder.joinpath("z.csv").write_text("old")
+        running[sent] = folder, subprocess.Popen(
+            [sys.executable, "-c", STOPPING, *args[:-1], "z.csv", "--force"],
+            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    for sent, (folder, started) in running.items():
+        deadline = time.monotonic() + 60
+        while not folder.joinpath("reached").exists() and time.monotonic() < deadline:
+            assert started.poll() is None, started.communicate()
+            time.sleep(0.02)
+        assert list(folder.glob(".z.csv.*"))
+        started.send_signal(sent)
+    for sent, (folder, started) in running.items():
+        out, err = started.communicate(timeout=30)
+        assert started.returncode == ENDINGS[sent], err
+        assert out == ""
+        assert folder.joinpath("z.csv").read_text() == "old"
+        if sent != signal.SIGKILL:
+            assert err.splitlines()[-1] == "gpcanet: interrupted; nothing was left half-written"
+            assert "Traceback" not in err
+            assert sorted(path.name for path in folder.iterdir()) == ["reached", "z.csv"]
+
+
+# -- surroundings ------------------------------------------------------------------------------
+
+
+def test_any_folder_any_name_and_no_standard_input(tmp_path):
+    elsewhere, target = tmp_path / "else where", tmp_path / "größe [1] 節点"
+    elsewhere.mkdir()
+    target.mkdir()
+    files = write_blocks(Path().absolute(), name="my nodes é")
+    output = target / "z :) ö.csv"
+    command = [sys.executable, "-m", "gpcanet", "embed", *map(str, files), "-o", str(output)]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *command],
+        cwd=elsewhere, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"36 nodes in 3 dimensions: {output} (")
+    assert done.stdout.count("\n") == 1
+    assert len(output.read_text().splitlines()) == 37
+    assert list(elsewhere.iterdir()) == []
+
+
+def started(*args, **kwargs):
+    return subprocess.run(
+        [sys.executable, "-m", "gpcanet", *args],
+        stderr=subprocess.PIPE, text=True, check=False, timeout=60, **kwargs,
+    )  # fmt: skip
+
+
+def test_a_reader_who_has_had_enough_is_no_error():
+    for args in (["datasets", "list"], ["--version"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = started(*args, stdout=writing)
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_result_that_cannot_be_printed_is_an_error():
+    with open("/dev/full", "w") as full:
+        done = started("--version", stdout=full)
+    assert (done.returncode, done.stderr) == (2, "gpcanet: No space left on device\n")
+
+
+def test_closed_streams_are_no_fault_and_nothing_strays_into_the_result():
+    command = f'"{sys.executable}" -m gpcanet'
+    done = subprocess.run(
+        f"{command} datasets fetch digits --json 2>&-; {command} --version >&-",
+        shell=True, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout) == {"fetched": ["digits"]}
+    assert done.stderr == ""

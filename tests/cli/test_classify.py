@@ -1,0 +1,311 @@
+"""gpcanet classify: what it predicts, and what it says about that."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn.metrics
+from command import CLASSES, PER_CLASS, read_table, write_blocks
+from own_files import write
+
+from gpcanet import GPCAClassifier
+from gpcanet.datasets import load
+from gpcanet.files import load_files
+
+pytestmark = pytest.mark.usefixtures("small_search")
+
+
+def read_predictions(path, *, id_name="id"):
+    """Ids, classes, and probabilities by class."""
+    table = read_table(path)
+    names = table.column_names
+    assert names[:3] == [id_name, "predicted", "probability"]
+    P = np.stack([table[name].to_numpy() for name in names[3:]], axis=1)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(table["probability"].to_numpy(), P.max(axis=1))
+    classes = np.array([name.removeprefix("p(").removesuffix(")") for name in names[3:]])
+    predicted = np.array([str(name) for name in table["predicted"].to_pylist()])
+    np.testing.assert_array_equal(predicted, classes[P.argmax(axis=1)])
+    return table[id_name].to_pylist(), table["predicted"].to_pylist(), P
+
+
+def labels_of(args):
+    return np.array(read_table(Path(args[1]))["label"].to_pylist(), object)
+
+
+def relabel(args, labels, **columns):
+    """Write the labels of a file of features anew."""
+    table = read_table(Path(args[1]))
+    old = {name: table[name] for name in table.column_names}
+    write(old | {"label": labels} | columns, Path(args[1]))
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory):
+    """A graph with noise enough for mistakes."""
+    return write_blocks(tmp_path_factory.mktemp("blocks"), signal=0.7)
+
+
+# -- predictions -------------------------------------------------------------------------------
+
+
+def test_a_public_split_is_learnt_from_and_judged_by(gpcanet):
+    data = load("digits")
+    ended = gpcanet("classify", "digits", "-a", 10, "--json", "-o", "p.parquet")
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    model = GPCAClassifier(alpha=10).fit(
+        data.X, data.visible_labels(), graph=data.graph, validation=data.validation
+    )
+    ids, predicted, P = read_predictions(Path("p.parquet"))
+    assert ids == list(range(1797))
+    np.testing.assert_array_equal(P, model.label_distributions_)
+    assert predicted == [str(label) for label in model.transduction_]
+    truth, guessed = data.y[data.test], model.transduction_[data.test]
+    report = told["report"]
+    assert report["judged"] == 1447
+    assert report["accuracy"] == sklearn.metrics.accuracy_score(truth, guessed)
+    assert report["confusion"] == sklearn.metrics.confusion_matrix(truth, guessed).tolist()
+    assert (told["nodes"], told["features"], told["labelled"]) == (1797, 64, 1797)
+    assert told["decided"]["alphas"] == [10.0]
+    assert told["decided"]["C"] == 0.3
+
+
+def test_without_a_split_the_report_is_honest_and_the_predictions_use_all_labels(gpcanet, blocks):
+    ended = gpcanet("classify", *blocks, "--json", "-o", "p.csv", "--save-model", "m.safetensors")
+    report = json.loads(ended.out)["report"]
+    data = load_files(blocks[1], blocks[3])
+    names = data.class_names[data.y]
+    model = GPCAClassifier().fit(data.X, names, graph=data.graph)
+    ids, predicted, P = read_predictions(Path("p.csv"))
+    assert ids == data.graph.node_ids.tolist()
+    assert predicted == model.transduction_.tolist()
+    np.testing.assert_allclose(P, model.label_distributions_, rtol=0, atol=1e-12)
+    # Two of twelve labels of each class are kept back, and the model judged has not seen them.
+    assert [row["nodes"] for row in report["per_class"]] == [2, 2, 2]
+    assert report["judged"] == 6
+    assert json.loads(ended.out)["labelled"] == len(names)
+    # What is saved is the model that wrote the predictions.
+    assert gpcanet("classify", *blocks, "--model", "m.safetensors", "-o", "again.csv").code == 0
+    assert Path("again.csv").read_bytes() == Path("p.csv").read_bytes()
+
+
+def test_the_labels_kept_back_are_not_learnt_from(gpcanet, blocks, monkeypatch):
+    seen = []
+    fit = GPCAClassifier.fit
+
+    def watched(self, X, y, **more):
+        seen.append([label is not None for label in y])
+        return fit(self, X, y, **more)
+
+    monkeypatch.setattr(GPCAClassifier, "fit", watched)
+
+    def kept_back(*options):
+        seen.clear()
+        assert gpcanet("classify", *blocks, *options).code == 0
+        first, last = np.array(seen)
+        assert last.all()
+        return np.flatnonzero(~first)
+
+    once = kept_back()
+    assert (once // PER_CLASS).tolist() == [0, 0, 1, 1, 2, 2]
+    np.testing.assert_array_equal(kept_back("--seed", 0), once)
+    assert kept_back("--seed", 1).tolist() != once.tolist()
+    assert len(kept_back("--test-share", 0.5)) == 18
+
+
+def test_a_split_column_is_followed(gpcanet, blocks):
+    split = np.tile(["train", "test", "val", "test", "", "train"], 6)
+    write({"id": read_table(Path(blocks[1]))["id"], "topic": labels_of(blocks).tolist(),
+           "part": split}, Path("labels.tsv"))  # fmt: skip
+    options = ["--labels", "labels.tsv", "--label", "topic", "--split", "part", "--ignore", "label"]
+    ended = gpcanet("classify", *blocks, *options, "--json", "-o", "p.csv")
+    assert ended.code == 0, ended.err
+    data = load_files(blocks[1], blocks[3], ignore=["label"])
+    y = labels_of(blocks)
+    y[(split == "test") | (split == "")] = None
+    model = GPCAClassifier().fit(data.X, y, graph=data.graph, validation=split == "val")
+    P = read_predictions(Path("p.csv"))[2]
+    np.testing.assert_allclose(P, model.label_distributions_, rtol=0, atol=1e-12)
+    report = json.loads(ended.out)["report"]
+    test = split == "test"
+    assert report["judged"] == test.sum()
+    assert report["accuracy"] == np.mean(model.transduction_[test] == labels_of(blocks)[test])
+
+
+def test_options_reach_the_classifier(gpcanet):
+    args = write_blocks(Path(), signal=0.7)
+    y = labels_of(args)
+    y[::2] = ""
+    relabel(args, y.tolist())
+    options = ["-k", 2, "-a", 3, "-a", 7, "-b", 0.2, "--normalization", "rw", "--test-share", 0]
+    assert gpcanet("classify", *args, *options, "-o", "p.csv").code == 0
+    P = read_predictions(Path("p.csv"))[2]
+    data = load_files(args[1], args[3])
+    y[::2] = None
+
+    def fit(**settings):
+        return GPCAClassifier(**settings).fit(data.X, y, graph=data.graph).label_distributions_
+
+    settings = {"n_components": 2, "alpha": [3.0, 7.0], "beta": 0.2, "normalization": "rw"}
+    np.testing.assert_allclose(P, fit(**settings), rtol=0, atol=1e-12)
+    for name in settings:
+        others = {key: value for key, value in settings.items() if key != name}
+        assert np.abs(P - fit(**others)).max() > 1e-6, f"{name} makes no difference here"
+
+
+def test_integer_labels_and_ids_stay_integers_under_the_names_of_the_user(gpcanet):
+    args = write_blocks(Path(), names=np.array([7, 30, -5]))
+    ids = np.arange(36) * 10
+    table = read_table(Path(args[1])).drop_columns("id").append_column("paper", [ids])
+    write({name: table[name] for name in table.column_names}, Path("x.parquet"))
+    write({"from": ids, "to": np.roll(ids, 1)}, Path("e.csv"))
+    files = [
+        "-f",
+        "x.parquet",
+        "-e",
+        "e.csv",
+        "--id",
+        "paper",
+        "--source",
+        "from",
+        "--target",
+        "to",
+    ]
+    assert gpcanet("classify", *files, "-o", "p.parquet").code == 0
+    found, predicted, _ = read_predictions(Path("p.parquet"), id_name="paper")
+    assert found == ids.tolist()
+    assert set(predicted) == {7, 30, -5}
+
+
+def test_some_nodes_without_a_label_get_one(gpcanet):
+    args = write_blocks(Path())
+    labels = labels_of(args)
+    known = labels.copy()
+    known[::3] = ""
+    relabel(args, known.tolist())
+    assert gpcanet("classify", *args, "-o", "p.csv").code == 0
+    predicted = np.array(read_predictions(Path("p.csv"))[1])
+    assert set(predicted) == set(CLASSES)
+    assert np.mean(predicted[::3] == labels[::3]) > 0.8
+
+
+# -- the report as shown -----------------------------------------------------------------------
+
+
+def test_the_report_is_shown_as_tables_of_the_numbers_in_json(gpcanet, blocks):
+    told = json.loads(gpcanet("classify", *blocks, "--json", "--test-share", 0.5).out)["report"]
+    assert told["accuracy"] < 1
+    shown = gpcanet("classify", *blocks, "--test-share", 0.5).out.splitlines()
+    assert (
+        shown[0]
+        == f"accuracy {100 * told['accuracy']:.1f} % on 18 nodes whose labels were kept back"
+    )
+    low, high = told["interval95"]
+    assert shown[1].startswith(f"(95 % interval {100 * low:.1f} to {100 * high:.1f}; ")
+    cells = [line.split() for line in shown]
+    for i, row in enumerate(told["per_class"]):
+        scores = [f"{100 * row[name]:.1f}" for name in ("precision", "recall", "f1")]
+        assert [row["class"], *scores, str(row["nodes"])] in cells
+        counts = [str(count) if count or i == j else "·"
+                  for j, count in enumerate(told["confusion"][i])]  # fmt: skip
+        assert [row["class"], *counts] in cells
+    assert shown[-1].startswith("(")
+
+
+def test_many_classes_are_reported_by_their_mix_ups(gpcanet):
+    args = write_blocks(Path(), names=np.array([f"c{i:02d}" for i in range(13)]))
+    relabel(args, np.random.default_rng(0).permutation(labels_of(args)).tolist())
+    ended = gpcanet("classify", *args, "-a", 10)
+    assert ended.code == 0, ended.err
+    assert max(map(len, ended.out.splitlines())) <= 80
+    heading, *mixed = ended.out.split("\n\n")[2].splitlines()
+    assert heading.split() == ["true", "class", "taken", "for", "nodes"]
+    assert 1 <= len(mixed) <= 10
+    counts = [int(line.split()[2]) for line in mixed]
+    assert counts == sorted(counts, reverse=True)
+
+
+# -- few labels, and none ----------------------------------------------------------------------
+
+
+def test_a_class_with_a_single_label_is_learnt_and_never_kept_back(gpcanet):
+    args = write_blocks(Path())
+    labels = labels_of(args)
+    labels[1:PER_CLASS] = ""
+    relabel(args, labels.tolist())
+    ended = gpcanet("classify", *args, "--json", "-o", "p.csv", "--test-share", 0.9)
+    assert ended.code == 0, ended.err
+    per_class = json.loads(ended.out)["report"]["per_class"]
+    assert [row["nodes"] for row in per_class] == [0, 11, 11]
+    assert "p(alpha)" in read_table(Path("p.csv")).column_names
+
+
+@pytest.mark.parametrize("options", [["--test-share", "0"], ["--test-share", "0.01"]])
+def test_where_nothing_is_kept_back_there_is_no_report_and_that_is_said(gpcanet, blocks, options):
+    ended = gpcanet("classify", *blocks, *options, "--json", "-o", "p.csv")
+    assert ended.code == 0
+    assert json.loads(ended.out)["report"] is None
+    assert "no report: no label was kept back" in ended.err
+    assert "accuracy" not in gpcanet("classify", *blocks, *options).out
+    assert len(read_predictions(Path("p.csv"))[0]) == 36
+
+
+@pytest.mark.parametrize("share", ["1", "-0.1", "nan", "1.5"])
+def test_a_share_out_of_range_is_refused(gpcanet, share):
+    complaint = gpcanet("classify", "digits", "--test-share", share).complaint
+    assert "must be at least 0 and less than 1" in complaint
+
+
+@pytest.mark.parametrize(
+    ("labels", "columns", "reason"),
+    [
+        ([""] * 36, {}, "no node has a label; give --labels, or --label with a column of features"),
+        (["one"] * 36, {}, "y has the one class 'one'; at least 2 are needed"),
+        (["a", "b"] * 18, {"split": ["test"] * 36}, "the split has no labelled node for train"),
+        (["a", "b"] * 17 + ["c", "c"], {"split": ["train"] * 34 + ["test"] * 2},
+         "the label 'c' is not among those the model has learnt"),
+    ],
+)  # fmt: skip
+def test_labels_that_cannot_be_learnt_from_are_an_error(gpcanet, labels, columns, reason):
+    args = write_blocks(Path())
+    relabel(args, labels, **columns)
+    assert reason in gpcanet("classify", *args, "-o", "p.csv").complaint_after_notes
+    assert not Path("p.csv").exists()
+
+
+def test_no_column_of_labels_at_all_is_an_error(gpcanet, blocks):
+    ended = gpcanet("classify", *blocks, "--ignore", "label")
+    assert "no node has a label" in ended.complaint_after_notes
+
+
+# -- saved classifiers -------------------------------------------------------------------------
+
+
+def test_a_saved_classifier_judges_other_files(gpcanet, blocks):
+    assert gpcanet("classify", *blocks, "--save-model", "m.safetensors").code == 0
+    other = write_blocks(Path(), seed=5, name="other", signal=0.7)
+    ended = gpcanet("classify", *other, "--model", "m.safetensors", "-o", "p.csv", "--json")
+    assert ended.code == 0, ended.err
+    ids, predicted, _ = read_predictions(Path("p.csv"))
+    assert ids[0] == "other-0"
+    report = json.loads(ended.out)["report"]
+    assert report["judged"] == 36
+    assert report["accuracy"] == np.mean(np.array(predicted) == labels_of(other))
+    # Nobody kept these labels back from the model, as far as the command can know.
+    shown = gpcanet("classify", *other, "--model", "m.safetensors").out
+    assert "on 36 labelled nodes\n" in shown
+    assert "kept back" not in shown
+    assert gpcanet("classify", *other, "--model", "m.safetensors", "--ignore", "label").code == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "told"), [(["alpha", "delta", "gamma"], "'delta'"), ([1, 2, 3], "1")]
+)
+def test_a_label_that_the_model_has_not_learnt_is_an_error(gpcanet, blocks, names, told):
+    assert gpcanet("classify", *blocks, "--save-model", "m.safetensors").code == 0
+    other = write_blocks(Path(), names=np.array(names), name="other")
+    ended = gpcanet("classify", *other, "--model", "m.safetensors", "-o", "p.csv")
+    assert ended.complaint_after_notes.startswith(f"the label {told} is not among those")
+    assert not Path("p.csv").exists()

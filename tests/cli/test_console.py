@@ -1,0 +1,193 @@
+"""What is shown on terminals and in pipes, and how soon help is there."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import warnings
+from pathlib import Path
+
+import pytest
+from command import process, write_blocks
+
+from gpcanet import __version__
+from gpcanet.cli.console import Console
+from gpcanet.linalg.progress import progress_to, report
+
+HEAVY = ("numpy", "scipy", "sklearn", "numba", "pyarrow", "matplotlib", "safetensors")
+
+
+def run_on_terminal(*args, columns=80, result_too=False, **settings):
+    """Run with standard error, and perhaps standard output, on a terminal: both as text."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    started = subprocess.Popen(
+        [sys.executable, "-m", "gpcanet", *map(str, args)],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs if result_too else subprocess.PIPE,
+        stderr=theirs,
+        env=environment | settings,
+    )
+    os.close(theirs)
+    drawn = b""
+    while True:
+        try:
+            more = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not more:
+            break
+        drawn += more
+    os.close(ours)
+    out, _ = started.communicate(timeout=60)
+    assert started.returncode == 0, drawn
+    return (out or b"").decode(), drawn.decode()
+
+
+# -- terminals ---------------------------------------------------------------------------------
+
+
+def test_progress_is_drawn_on_the_terminal_and_the_result_stays_clean():
+    files = write_blocks(Path())
+    out, drawn = run_on_terminal("embed", *files, "--json", "-o", "z.csv", TERM="xterm")
+    assert json.loads(out)["nodes"] == 36
+    assert out.count("\n") == 1
+    for phase in ("reading", "embedding", "writing"):
+        assert phase in drawn
+    assert "\x1b[" in drawn
+    assert "blocks: 36 nodes" in drawn
+
+
+def test_a_dumb_terminal_gets_plain_lines_and_letters_it_knows():
+    files = write_blocks(Path(), name="é")
+    settings = {"TERM": "dumb", "PYTHONIOENCODING": "ascii"}
+    out, drawn = run_on_terminal("embed", *files, "-o", "é.parquet", **settings)
+    assert "\x1b" not in out + drawn
+    assert [line[:11] for line in drawn.splitlines()] == ["?: 36 nodes"]  # and no empty ones
+    assert out.startswith("36 nodes in 3 dimensions: ?.parquet (")
+    assert Path("é.parquet").exists()
+
+
+def test_tables_on_a_terminal_fit_it_and_know_no_color_where_none_is_wished():
+    _, drawn = run_on_terminal(
+        "datasets", "info", "cora", result_too=True, TERM="xterm-256color", NO_COLOR="1"
+    )
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", drawn)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in drawn.splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert len(lines) > 8  # the citation takes several
+    assert not any("…" in line for line in lines)
+
+
+def test_piped_lines_are_whole_and_end_without_blanks(gpcanet):
+    out = gpcanet("datasets", "info", "cora").out
+    assert len(out.splitlines()) == 8
+    assert not [line for line in out.splitlines() if line != line.rstrip()]
+
+
+# -- the console -------------------------------------------------------------------------------
+
+
+def test_notes_go_to_standard_error_unless_quiet(capsys):
+    Console().note("worth knowing")
+    Console(quiet=True).note("worth nothing")
+    Console().note(None)
+    assert capsys.readouterr() == ("", "worth knowing\n")
+
+
+@pytest.mark.filterwarnings("always::UserWarning")
+def test_warnings_become_notes_without_a_place_in_the_code(capsys):
+    Console()
+    warnings.warn("odd", UserWarning, stacklevel=1)
+    assert capsys.readouterr() == ("", "note: odd\n")
+
+
+def test_long_phases_are_told_where_nothing_can_be_drawn(capsys, monkeypatch):
+    monkeypatch.setattr("gpcanet.cli.console.LONG_SECONDS", 0.0)
+    console = Console()
+    with console.phase("waiting"):
+        report("solving", 1, 2)  # nobody draws it
+    assert re.fullmatch(r"waiting: \d\.\d s\n", capsys.readouterr().err)
+    assert list(console.seconds) == ["waiting"]
+
+
+def test_a_result_is_never_json_that_others_cannot_read(capsys):
+    with pytest.raises(ValueError, match="JSON"):
+        Console(as_json=True).result({"accuracy": float("nan")})
+    assert capsys.readouterr().out == ""
+
+
+def test_progress_reaches_the_innermost_listener_only_inside_its_block():
+    heard = []
+    report("before", 0)
+    with progress_to(lambda *told: heard.append(("outer", *told))):
+        with progress_to(lambda *told: heard.append(("inner", *told))):
+            report("solving", 1, 3)
+        report("solving", 2)
+        with pytest.raises(RuntimeError), progress_to(heard.append):
+            raise RuntimeError
+        report("solving", 3)
+    report("after", 4)
+    assert heard == [
+        ("inner", "solving", 1, 3),
+        ("outer", "solving", 2, None),
+        ("outer", "solving", 3, None),
+    ]
+
+
+# -- help --------------------------------------------------------------------------------------
+
+
+def test_help_and_version_load_nothing_heavy():
+    code = f"""
+import sys
+from gpcanet.cli import main
+for args in (["--help"], ["embed", "--help"], ["classify", "-h"], ["datasets"], ["--version"]):
+    sys.argv = ["gpcanet", *args]
+    main()
+print(*[name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)
+"""
+    ended = process(code=code)
+    assert ended.code == 0, ended.err
+    assert ended.err.split() == []
+    assert ended.out.endswith(f"gpcanet {__version__}\n")
+    assert ended.out.count("Usage: gpcanet") == 4
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [], ["demo"], ["embed"], ["classify"], ["datasets"],
+        ["datasets", "list"], ["datasets", "info"], ["datasets", "fetch"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_help_fits_80_columns_and_explains_every_option(gpcanet, args):
+    ended = gpcanet(*args, "--help")
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if line.endswith("...") and "Usage" not in line]
+    assert "list[" not in ended.out.replace("names... <list[str]>", "")
+    options = [line for line in lines if re.match(r"  (-\w, )?--\w", line)]
+    assert options
+    for line in options:
+        assert re.search(r"\S {2,}\S", line.strip()), f"nothing is said about {line}"
+
+
+def test_a_command_alone_shows_its_help(gpcanet):
+    for args in ([], ["datasets"]):
+        assert gpcanet(*args) == gpcanet(*args, "--help")
+
+
+@pytest.mark.parametrize("args", [["embde"], ["datasets", "lst"], ["--verion"], ["demo", "now"]])
+def test_a_slip_of_the_finger_is_one_line_that_points_to_help(gpcanet, args):
+    complaint = gpcanet(*args).complaint
+    assert args[-1] in complaint
+    assert complaint.endswith(" --help")

@@ -34,7 +34,7 @@ $(VENV)/demo.ready: pyproject.toml | $(BIN)/python
 
 $(VENV)/test.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable ".[report]" torch-geometric --group test --group lint
+	$(BIN)/pip install --quiet --editable ".[report,h5ad]" torch-geometric --group test --group lint
 	touch $@
 
 clean:

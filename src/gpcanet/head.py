@@ -55,7 +55,8 @@ class Head:
 
     def fit(self, Z: np.ndarray, codes: np.ndarray) -> Self:
         # Rows of unit length on average, so that one C means the same for every X.
-        self.scale = 1 / (np.sqrt(np.mean(np.sum(Z**2, axis=1))) or 1.0)
+        # A plain float, which leaves float32 what it is.
+        self.scale = 1 / (float(np.sqrt(np.mean(np.sum(Z**2, axis=1)))) or 1.0)
         with one_blas_thread() if Z.size <= SMALL_HEAD else nullcontext():
             regression = LogisticRegression(C=self.C, max_iter=1000)
             regression.fit(self._prepared(Z), codes)

@@ -52,7 +52,7 @@ def save_model(
     """
     from safetensors.numpy import save
 
-    if not isinstance(model, GPCA | GPCAClassifier):
+    if type(model) not in (GPCA, GPCAClassifier):  # what a subclass adds would be lost
         raise TypeError(
             f"a {type(model).__name__} cannot be saved; give a GPCA or a GPCAClassifier"
         )
@@ -76,15 +76,19 @@ def save_model(
 def load_model(path: str | os.PathLike[str]) -> GPCA | GPCAClassifier:
     """The model that ``save_model`` wrote; it transforms to the same bytes."""
     header, arrays = _read(Path(path))
+    if header.get("kind") not in ("GPCA", "GPCAClassifier"):
+        raise ValueError(f"{path} is no model of GPCANet: its kind is {header.get('kind')!r}")
     try:
         tree = _restore(header["model"], arrays)
         return _unpack_gpca(tree) if header["kind"] == "GPCA" else _unpack_classifier(tree)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise ValueError(f"{path} is no complete model of GPCANet ({error!r})") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is no model of GPCANet: {error}") from None
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     if not path.is_file():
         raise FileNotFoundError(f"{path} is no file; give the file of a saved model")
@@ -93,7 +97,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             header = json.loads((file.metadata() or {})[_HEADER])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         stated = header.pop("sha256")
-    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+    except Exception as error:  # safetensors is Rust, and damage may be anywhere
         reason = str(error).partition("\n")[0]
         raise ValueError(f"{path} is no model of GPCANet, or damaged: {reason}") from None
     if not isinstance(header.get("format"), int) or header["format"] > FORMAT_VERSION:
@@ -195,6 +199,7 @@ def _unpack_graph(tree: dict[str, Any]) -> Graph:
     weights = tree["weights"]
     values = np.ones(len(tree["indices"]), bool) if weights is None else weights
     matrix = sp.csr_array((values, tree["indices"], tree["indptr"]), shape=(n_nodes, n_nodes))
+    matrix.check_format(full_check=True)  # positions out of range would read elsewhere
     return Graph(matrix, node_ids=tree["node_ids"])
 
 
@@ -207,7 +212,10 @@ def _pack_matrix(X: Any) -> Any:
 def _unpack_matrix(tree: Any) -> Any:
     if not isinstance(tree, dict):
         return tree
-    return sp.csr_array((tree["data"], tree["indices"], tree["indptr"]), shape=tuple(tree["shape"]))
+    shape = tuple(tree["shape"])
+    matrix = sp.csr_array((tree["data"], tree["indices"], tree["indptr"]), shape=shape)
+    matrix.check_format(full_check=True)
+    return matrix
 
 
 # -- trees as JSON and arrays -------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """One small attributed graph, written in every format there is."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +10,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import scipy.io
 import scipy.sparse as sp
+
+from gpcanet.files import load_files
 
 N_NODES = 30
 N_FEATURES = 5
@@ -92,3 +96,62 @@ def write_features(source, path):
 
 def write_labels(source, path):
     return write({"id": source.ids, "label": source.labels}, path)
+
+
+# -- three nodes, for tests of single cells ------------------------------------------------------
+
+FEATURES = "id,a,b\nx,1,2\ny,3,4\nz,5,7\n"
+EDGES = "source,target\nx,y\ny,z\n"
+LABELS = "id,label\nx,red\ny,blue\n"
+
+
+@dataclass(frozen=True)
+class Written:
+    """How to write a file, and with which suffix."""
+
+    suffix: str
+    to: Callable[[Path], object]
+
+
+def parquet(**columns):
+    return Written("parquet", lambda path: pa.parquet.write_table(pa.table(columns), path))
+
+
+def npy(array):
+    return Written("npy", lambda path: np.save(path, array))
+
+
+def npz(**arrays):
+    return Written("npz", lambda path: np.savez(path, **arrays))
+
+
+def sparse_npz(matrix, **changed):
+    """scipy's npz, some of its arrays replaced."""
+
+    def write_to(path):
+        sp.save_npz(path, matrix)
+        with np.load(path) as archive:
+            arrays = dict(archive) | changed
+        np.savez(path, **arrays)
+
+    return Written("npz", write_to)
+
+
+def put(folder, name, content):
+    """Text and bytes as CSV, anything Written as it says, a path as it stands."""
+    if content is None or isinstance(content, Path):
+        return content
+    if isinstance(content, str | bytes):
+        path = folder / f"{name}.csv"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+    path = folder / f"{name}.{content.suffix}"
+    content.to(path)
+    return path
+
+
+def load(folder, *, features=FEATURES, edges=EDGES, labels=None, **options):
+    """``load_files`` of contents."""
+    contents = {"features": features, "edges": edges, "labels": labels}
+    paths = [put(folder, name, content) for name, content in contents.items()]
+    return load_files(*paths, **options)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import scipy.sparse as sp
 
 from ..datasets.errors import DataError
 from .ids import Ids, read_ids
 from .matrices import MATRIX_SUFFIXES, read_arrays
-from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of
+from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays
 
 WEIGHT_NAME = "weight"
 
@@ -93,8 +92,24 @@ def _from_arrays(path: Path, weight: str | None) -> Edges | sp.csr_array:
     sizes = {name: np.shape(array) for name, array in columns.items()}
     if len(set(sizes.values())) > 1 or len(sizes["source"]) != 1:
         raise DataError(f"{path}: arrays of shapes {sizes} must be of one length, one per edge")
-    table = Table(path, pa.table({k: np.ascontiguousarray(v) for k, v in columns.items()}))
-    return _from_table(table, "source", "target", None)
+    edges = _from_table(table_of_arrays(path, columns), "source", "target", None)
+    if pairs is None:
+        return edges
+    source, target = (replace(ids, are_rows=True) for ids in (edges.source, edges.target))
+    return replace(edges, source=source, target=target)
+
+
+def check_adjacency(path: Path, matrix: sp.csr_array) -> None:
+    """Raise unless all weights are finite and at least 0."""
+    if matrix.dtype.kind not in "fiub":
+        raise DataError(f"{path}: weights of dtype {matrix.dtype} must be real numbers")
+    wrong = ~(np.isfinite(matrix.data) & (matrix.data >= 0))
+    if wrong.any():
+        entries, first = matrix.tocoo(), int(np.argmax(wrong))
+        raise DataError(
+            f"{path}: weight {matrix.data[first]} of edge ({entries.row[first]}, "
+            f"{entries.col[first]}) must be finite and at least 0; drop or mend this edge"
+        )
 
 
 def _check_weights(table: Table, weights: np.ndarray) -> None:

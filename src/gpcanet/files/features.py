@@ -15,7 +15,15 @@ from ..datasets.errors import DataError
 from .ids import Ids, find_id_column, id_candidates, read_ids, row_numbers
 from .labels import LABEL_NAME, SPLIT_NAME, Labels, take_labels
 from .matrices import MATRIX_SUFFIXES, read_arrays
-from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of
+from .tables import (
+    TABLE_SUFFIXES,
+    Table,
+    check_file,
+    first_line,
+    read_table,
+    suffix_of,
+    table_of_arrays,
+)
 
 #: Names under which an npz may hold node ids and features.
 ID_ARRAYS = ("node_ids", "ids", "id")
@@ -40,19 +48,26 @@ def read_features(
     label_column: str | None,
     split_column: str | None,
     ignore: Sequence[str],
+    take_labels_along: bool = True,
 ) -> Features:
+    """Features, and labels beside them unless these are to come from a file of their own."""
     suffix = suffix_of(path)
     if suffix in TABLE_SUFFIXES:
         table = read_table(path, as_text=id_candidates(id_column))
-        return _from_table(table, id_column, label_column, split_column, ignore)
-    if suffix in MATRIX_SUFFIXES:
-        return _from_arrays(path)
-    if suffix == ".h5ad":
-        return _from_anndata(path, label_column)
-    raise DataError(
-        f"{path}: features come as {', '.join((*TABLE_SUFFIXES, *MATRIX_SUFFIXES, '.h5ad'))}, "
-        f"not {suffix or 'without a suffix'}"
-    )
+        nodes = _from_table(table, id_column, label_column, split_column, ignore, take_labels_along)
+    elif suffix in MATRIX_SUFFIXES:
+        nodes = _from_arrays(path)
+    elif suffix == ".h5ad":
+        nodes = _from_anndata(path, label_column if take_labels_along else None)
+    else:
+        raise DataError(
+            f"{path}: features come as {', '.join((*TABLE_SUFFIXES, *MATRIX_SUFFIXES, '.h5ad'))}, "
+            f"not {suffix or 'without a suffix'}"
+        )
+    if 0 in nodes.X.shape:
+        missing = "row" if nodes.X.shape[0] == 0 else "column of features"
+        raise DataError(f"{path} has no {missing}; at least one is needed")
+    return nodes
 
 
 def _from_table(
@@ -61,6 +76,7 @@ def _from_table(
     label_column: str | None,
     split_column: str | None,
     ignore: Sequence[str],
+    take_labels_along: bool,
 ) -> Features:
     id_name = find_id_column(table, id_column)
     for name in ignore:
@@ -68,14 +84,11 @@ def _from_table(
     # A column called label is never a feature by accident: it would give the answer away.
     label_column = label_column or _if_there(table, LABEL_NAME, ignore)
     split_column = split_column or _if_there(table, SPLIT_NAME, ignore)
-    apart = {id_name, label_column, split_column, *ignore}
+    apart = {id_name, label_column, split_column, *ignore, *table.index_columns()}
     names = [name for name in table.names if name not in apart]
-    if not names or not table.n_rows:
-        missing = "column of features" if not names else "row"
-        raise DataError(f"{table.path} has no {missing}; at least one is needed")
     ids = row_numbers(table.path, table.n_rows) if id_name is None else read_ids(table, id_name)
     labels = None
-    if label_column is not None:
+    if label_column is not None and take_labels_along:
         labels = take_labels(table, ids, label_column, split_column)
     return Features(table.path, _matrix(table, names), ids, labels)
 
@@ -83,10 +96,11 @@ def _from_table(
 def _matrix(table: Table, names: Sequence[str]) -> np.ndarray:
     columns = [table.numbers(name) for name in names]
     widths = [1 if column.ndim == 1 else column.shape[1] for column in columns]
-    X = np.empty((table.n_rows, sum(widths)), np.result_type(*(c.dtype for c in columns)))
+    dtype = np.result_type(np.float32, *(column.dtype for column in columns))
+    X = np.empty((table.n_rows, sum(widths)), dtype)
     begin = 0
     for column, width in zip(columns, widths, strict=True):
-        X[:, begin : begin + width] = column.reshape(-1, width)
+        X[:, begin : begin + width] = column.reshape(table.n_rows, width)
         begin += width
     return X
 
@@ -103,11 +117,12 @@ def _from_arrays(path: Path) -> Features:
     X = arrays[named or blocks[0]]
     if X.dtype.kind not in "fiub":
         raise DataError(f"{path}: features of dtype {X.dtype} must be real numbers")
-    X = X.astype(np.result_type(X.dtype, np.float32), copy=False)
+    single = np.result_type(X.dtype, np.float32) == np.float32
+    X = X.astype(np.float32 if single else np.float64, copy=False)
     id_name = next((name for name in ID_ARRAYS if name in arrays), None)
     if id_name is None:
         return Features(path, X, row_numbers(path, X.shape[0]))
-    ids = read_ids(Table(path, pa.table({id_name: arrays[id_name]})), id_name)
+    ids = read_ids(table_of_arrays(path, {id_name: arrays[id_name]}), id_name)
     if len(ids.values) != X.shape[0]:
         raise DataError(f"{path}: {len(ids.values)} node ids for {X.shape[0]} rows of features")
     return Features(path, X, ids)
@@ -137,13 +152,11 @@ def _read_anndata(path: Path) -> Any:
         import anndata
     except ImportError:
         raise DataError(f"{path}: h5ad files need anndata; pip install 'gpcanet[h5ad]'") from None
-    if not path.exists():
-        raise DataError(f"{path} does not exist; check the name")
+    check_file(path)
     try:
         return anndata.read_h5ad(path)
     except Exception as error:  # h5py and anndata raise many kinds
-        reason = str(error).partition("\n")[0]
-        raise DataError(f"{path} is no readable h5ad file: {reason}") from None
+        raise DataError(f"{path} is no readable h5ad file: {first_line(error)}") from None
 
 
 def _if_there(table: Table, name: str, ignore: Sequence[str]) -> str | None:

@@ -23,7 +23,9 @@ from .tables import Table
 ID_NAMES = ("id", "node_id", "node")
 
 #: An integer written the one way that reading and writing it back does not change.
-PLAIN_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
+PLAIN_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+
+LARGEST_INTEGER = str(2**63 - 1)
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Ids:
     table: Table
     name: str
     values: Any  # a pyarrow ChunkedArray
-    are_rows: bool = False  # the ids are 0, 1, 2, ...: the file has none
+    are_rows: bool = False  # the ids are numbers of rows: the file has no others
 
     @property
     def is_text(self) -> bool:
@@ -50,7 +52,7 @@ class Ids:
 
     def positions_in(self, known: Ids) -> np.ndarray:
         """Where each id is among the known ones; -1 where it is not."""
-        if known.are_rows:
+        if self.are_rows or known.are_rows:
             values = self.values.to_numpy()
             return np.where((values >= 0) & (values < len(known.values)), values, -1)
         found = pc.index_in(self.values, value_set=known.values.combine_chunks())
@@ -65,7 +67,10 @@ class Ids:
 
     def _first_text(self) -> int:
         plain = pc.match_substring_regex(self.values, PLAIN_INTEGER)
-        return int(pc.index(plain, False).as_py())
+        digits = pc.utf8_ltrim(self.values, "-")
+        long = pc.equal(pc.utf8_length(digits), len(LARGEST_INTEGER))
+        too_large = pc.and_(long, pc.greater(digits, LARGEST_INTEGER))
+        return int(pc.index(pc.and_not(plain, too_large), False).as_py())
 
 
 def id_candidates(named: str | None) -> tuple[str, ...]:
@@ -79,7 +84,8 @@ def find_id_column(table: Table, named: str | None) -> str | None:
         table.column(named)
         return named
     usual = [name for name in ID_NAMES if name in table.names]
-    return usual[0] if usual else table.index_column()
+    index = table.index_columns()
+    return (usual or index)[0] if usual or len(index) == 1 else None
 
 
 def read_ids(table: Table, name: str) -> Ids:
@@ -87,15 +93,13 @@ def read_ids(table: Table, name: str) -> Ids:
     column, types = table.column(name), pa.types
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if types.is_floating(column.type) and _are_whole(column):
-        column = column.cast(pa.int64())  # integers that stood beside a missing value
     if types.is_null(column.type):
         column = column.cast(pa.string())
     if column.null_count:
         raise _missing(table, name, pc.index(column.is_null(), True).as_py())
-    if types.is_integer(column.type):
+    if are_whole(column):
         try:
-            return Ids(table, name, column.cast(pa.int64()))
+            return Ids(table, name, to_integers(column))
         except pa.ArrowInvalid:
             raise DataError(
                 f"{table.path}: column {name!r} has node ids beyond 64 bits; give them as text"
@@ -144,8 +148,19 @@ def check_unique(ids: Ids) -> None:
     raise DataError(f"{ids.show(int(np.argmax(again)))} stands there a second time; name it once")
 
 
-def _are_whole(column: Any) -> bool:
+def are_whole(column: Any) -> bool:
+    """Whether all are integers, perhaps as floats: pandas makes them that beside a missing one."""
+    if not pa.types.is_floating(column.type):
+        return bool(pa.types.is_integer(column.type))
+    column = column.cast(pa.float64())
     return bool(pc.all(pc.equal(column, pc.round(column)), min_count=0).as_py())
+
+
+def to_integers(column: Any) -> Any:
+    """Whole numbers as int64; ArrowInvalid beyond that."""
+    if pa.types.is_floating(column.type):
+        column = column.cast(pa.float64())  # from 16 bits there is no other way
+    return column.cast(pa.int64())
 
 
 def _missing(table: Table, name: str, row: int) -> DataError:

@@ -15,7 +15,7 @@ from ..datasets.dataset import Dataset
 from ..datasets.errors import DataError
 from ..datasets.synthetic import neighbor_graph
 from ..graph import Graph
-from .edges import Edges, read_edges
+from .edges import Edges, check_adjacency, read_edges
 from .features import Features, read_features
 from .ids import Ids, alike, check_unique
 from .labels import PARTS, Labels, read_labels
@@ -76,9 +76,10 @@ def load_files(
     nodes = read_features(
         Path(features),
         id_column=id_column,
-        label_column=None if labels else label_column,
-        split_column=None if labels else split_column,
+        label_column=label_column,
+        split_column=split_column,
         ignore=ignore,
+        take_labels_along=labels is None,
     )
     found = None if edges is None else read_edges(Path(edges), source, target, weight)
     told = nodes.labels
@@ -86,7 +87,8 @@ def load_files(
         told = read_labels(Path(labels), id_column, label_column, split_column)
     nodes, found, told = _with_ids_alike(nodes, found, told)
     check_unique(nodes.ids)
-    graph = _join_graph(nodes, found, neighbors, drop_unknown)
+    where = nodes.path if edges is None else Path(edges)
+    graph = _join_graph(nodes, found, where, neighbors, drop_unknown)
     y, train, validation, test = _join_labels(nodes, told, drop_unknown)
     return Dataset(
         name=Path(features).stem,
@@ -103,28 +105,35 @@ def load_files(
 def _with_ids_alike(
     nodes: Features, edges: Edges | sp.csr_array | None, labels: Labels | None
 ) -> tuple[Features, Any, Labels | None]:
+    """Numbers of rows stay what they are; they are no ids to compare."""
     columns = [nodes.ids]
-    if isinstance(edges, Edges):
+    if isinstance(edges, Edges) and not edges.source.are_rows:
         columns += [edges.source, edges.target]
-    if labels is not None:
+    if labels is not None and not labels.ids.are_rows:
         columns.append(labels.ids)
     first, *others = alike(columns)
     nodes = replace(nodes, ids=first)
-    if isinstance(edges, Edges):
+    if isinstance(edges, Edges) and not edges.source.are_rows:
         edges = replace(edges, source=others[0], target=others[1])
-    if labels is not None:
+    if labels is not None and not labels.ids.are_rows:
         labels = replace(labels, ids=others[-1])
     return nodes, edges, labels
 
 
-def _join_graph(nodes: Features, edges: Any, neighbors: int | None, drop_unknown: bool) -> Graph:
+def _join_graph(
+    nodes: Features, edges: Any, where: Path, neighbors: int | None, drop_unknown: bool
+) -> Graph:
     n_nodes = nodes.X.shape[0]
     node_ids = None if nodes.ids.are_rows else np.asarray(nodes.ids.values.to_numpy())
     if neighbors is not None:
         if edges is not None:
             raise DataError("edges and neighbors are both given; give one of them")
-        if not 1 <= neighbors < n_nodes:
-            raise DataError(f"neighbors={neighbors} must be between 1 and {n_nodes - 1}")
+        if not 1 <= neighbors < n_nodes or neighbors != int(neighbors):
+            raise DataError(
+                f"neighbors={neighbors} must be an integer from 1 to {n_nodes - 1}: "
+                f"{nodes.path} has {n_nodes} nodes"
+            )
+        _check_distances(nodes)
         return neighbor_graph(nodes.X, neighbors, node_ids=node_ids)
     if isinstance(edges, Edges):
         rows, known_rows = _positions(edges.source, nodes, drop_unknown)
@@ -142,8 +151,10 @@ def _join_graph(nodes: Features, edges: Any, neighbors: int | None, drop_unknown
         raise DataError("there are no edges; give a file of them, or a number of neighbors")
     if matrix.shape[0] != n_nodes:
         raise DataError(
-            f"the adjacency has {matrix.shape[0]} rows, but {nodes.path} has {n_nodes} nodes"
+            f"{where}: the adjacency has {matrix.shape[0]} rows, but {nodes.path} has {n_nodes} "
+            f"nodes"
         )
+    check_adjacency(where, matrix)
     return Graph(matrix, node_ids=node_ids)
 
 
@@ -154,12 +165,32 @@ def _join_labels(
     y, split = np.full(nodes.X.shape[0], -1), np.full(nodes.X.shape[0], None, object)
     if labels is not None:
         check_unique(labels.ids)
+        if labels.ids.are_rows and len(y) != len(labels.codes):
+            raise DataError(
+                f"{labels.ids.table.path} has {len(labels.codes)} labels and no node ids, but "
+                f"{nodes.path} has {len(y)} nodes; give one label per node"
+            )
         rows, known = _positions(labels.ids, nodes, drop_unknown)
         y[rows[known]] = labels.codes[known]
         if labels.split is not None:
             split[rows[known]] = labels.split[known]
     train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in PARTS)
     return y, train, validation, test
+
+
+def _check_distances(nodes: Features) -> None:
+    """Raise where a feature is not finite, or so large that distances would not be."""
+    X: Any = nodes.X
+    largest = np.sqrt(np.finfo(X.dtype).max / (4 * X.shape[1]))
+    fine = np.abs(X.data if sp.issparse(X) else X) < largest  # False for NaN
+    wrong = ~fine if sp.issparse(X) else ~fine.all(axis=1)
+    if wrong.any():
+        first = np.argmax(wrong)
+        row = int(X.tocoo().row[first] if sp.issparse(X) else first)
+        raise DataError(
+            f"{nodes.ids.table.place(row)}: features must be finite, and less than {largest:.0e}, "
+            f"to have neighbors"
+        )
 
 
 def _positions(ids: Ids, nodes: Features, drop_unknown: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -10,11 +10,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..datasets.errors import DataError
-from .ids import Ids, find_id_column, id_candidates, read_ids, row_numbers
+from .ids import (
+    Ids,
+    are_whole,
+    find_id_column,
+    id_candidates,
+    read_ids,
+    row_numbers,
+    to_integers,
+)
 from .matrices import MATRIX_SUFFIXES, read_arrays
-from .tables import Table, read_table, suffix_of
+from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays
 
 LABEL_NAME, SPLIT_NAME = "label", "split"
+
+#: What stands for no label.
+UNLABELLED = (None, "", -1, "-1")
 
 PARTS = ("train", "validation", "test")
 
@@ -43,12 +54,20 @@ def read_labels(
     if suffix_of(path) in MATRIX_SUFFIXES:
         table = _table_of_array(path)
         return take_labels(table, row_numbers(path, table.n_rows), LABEL_NAME, None)
+    if suffix_of(path) not in TABLE_SUFFIXES:
+        raise DataError(
+            f"{path}: labels come as {', '.join((*TABLE_SUFFIXES, '.npy', '.npz'))}, not "
+            f"{suffix_of(path) or 'without a suffix'}"
+        )
     table = read_table(path, as_text=id_candidates(id_column))
     id_name = find_id_column(table, id_column)
     ids = row_numbers(path, table.n_rows) if id_name is None else read_ids(table, id_name)
     split_column = split_column or (SPLIT_NAME if SPLIT_NAME in table.names else None)
     if label_column is None:
-        others = [name for name in table.names if name not in (id_name, split_column)]
+        apart = {id_name, split_column, *table.index_columns()}
+        others = [name for name in table.names if name not in apart]
+        if not others:
+            raise DataError(f"{path} has no column of labels beside the ids; add one")
         if LABEL_NAME not in others and len(others) != 1:
             raise DataError(
                 f"{path}: which column is the label? Name one of {', '.join(map(repr, others))}"
@@ -60,7 +79,7 @@ def read_labels(
 def take_labels(table: Table, ids: Ids, label_column: str, split_column: str | None) -> Labels:
     """Labels, and the split if there is one, out of columns of a table."""
     values = _label_values(table, label_column)
-    known = np.array([value is not None and value != "" and value != -1 for value in values], bool)
+    known = np.array([value not in UNLABELLED for value in values], bool)
     codes = np.full(len(values), -1)
     class_names, codes[known] = np.unique(values[known].tolist(), return_inverse=True)
     split = None if split_column is None else _split_values(table, split_column)
@@ -73,12 +92,19 @@ def _label_values(table: Table, name: str) -> np.ndarray:
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if types.is_floating(column.type):
+        column = column.cast(pa.float64())
         column = pc.if_else(pc.is_nan(column), None, column)
-        if not pc.all(pc.equal(column, pc.round(column)), min_count=0).as_py():
+        if not are_whole(column):
             raise DataError(
                 f"{table.path}: column {name!r} holds fractions; a label must be an integer or text"
             )
-        column = column.cast(pa.int64())
+    if are_whole(column):
+        try:
+            column = to_integers(column)
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"{table.path}: column {name!r} has labels beyond 64 bits; give them as text"
+            ) from None
     if types.is_boolean(column.type):
         column = column.cast(pa.string())
     if not any(
@@ -113,4 +139,4 @@ def _table_of_array(path: Path) -> Table:
         raise DataError(
             f"{path}: labels must be one array, {LABEL_NAME!r}, with one value per node"
         )
-    return Table(path, pa.table({LABEL_NAME: arrays[name]}))
+    return table_of_arrays(path, {LABEL_NAME: arrays[name]})

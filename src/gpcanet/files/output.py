@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,14 +51,18 @@ def write_table(
     """
     path = check_output(path, overwrite=overwrite)
     if path.suffix.lower() == ".npz":
-        plain = {name: _without_objects(a) for name, a in (arrays or columns).items()}
+        plain = {name: _without_objects(path, name, a) for name, a in (arrays or columns).items()}
         with whole_file(path, overwrite=overwrite) as file:
             np.savez(file, allow_pickle=False, **plain)
         return
-    table = pa.table({name: pa.array(np.ascontiguousarray(a)) for name, a in columns.items()})
-    write = pa.csv.write_csv if path.suffix.lower() == ".csv" else pa.parquet.write_table
+    table = pa.table({name: _column(path, name, a) for name, a in columns.items()})
     with whole_file(path, overwrite=overwrite) as file:
-        write(table, file)
+        if path.suffix.lower() == ".csv":
+            pa.csv.write_csv(table, file)
+        else:
+            # A dictionary of numbers that hardly repeat would take five times as long.
+            repeat = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+            pa.parquet.write_table(table, file, use_dictionary=repeat, compression="zstd")
 
 
 def write_embedding(
@@ -70,7 +75,7 @@ def write_embedding(
 ) -> None:
     """A row per node: its id, and a column per dimension."""
     ids = node_ids_of(graph)
-    columns = {id_name: ids} | {f"gpca{i}": Z[:, i] for i in range(Z.shape[1])}
+    columns = _with_ids(id_name, ids, {f"gpca{i}": Z[:, i] for i in range(Z.shape[1])})
     arrays = {"node_ids": ids, "embedding": Z}
     write_table(path, columns, arrays=arrays, overwrite=overwrite)
 
@@ -86,11 +91,9 @@ def write_predictions(
 ) -> None:
     """A row per node: its id, its most probable class, and the probability of every class."""
     ids, best = node_ids_of(graph), probabilities.argmax(axis=1)
-    columns = {
-        id_name: ids,
-        "predicted": classes[best],
-        "probability": probabilities.max(axis=1),
-    } | {f"p({name})": probabilities[:, i] for i, name in enumerate(classes.tolist())}
+    columns = {"predicted": classes[best], "probability": probabilities.max(axis=1)}
+    columns |= {f"p({name})": probabilities[:, i] for i, name in enumerate(classes.tolist())}
+    columns = _with_ids(id_name, ids, columns)
     arrays = {
         "node_ids": ids,
         "predicted": classes[best],
@@ -104,6 +107,46 @@ def node_ids_of(graph: Graph) -> np.ndarray:
     return np.arange(graph.n_nodes) if graph.node_ids is None else graph.node_ids
 
 
-def _without_objects(array: np.ndarray) -> np.ndarray:
+def _with_ids(
+    id_name: str, ids: np.ndarray, columns: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    if id_name in columns:
+        raise DataError(f"the column of ids cannot be called {id_name!r}; results are called so")
+    return {id_name: ids, **columns}
+
+
+def _column(path: Path, name: str, values: np.ndarray) -> Any:
+    values = _of_one_kind(path, name, values)
+    try:
+        return pa.array(np.ascontiguousarray(values))
+    except (pa.ArrowException, ValueError):  # half of a surrogate pair
+        raise DataError(f"{path}: {name!r} holds text that is no Unicode") from None
+
+
+def _without_objects(path: Path, name: str, values: np.ndarray) -> np.ndarray:
     """Text in an array that needs no pickle."""
-    return array.astype(str) if array.dtype == object else array
+    values = _of_one_kind(path, name, values)
+    if values.dtype != object:
+        return values
+    plain = values.astype(str)
+    if plain.tolist() != values.tolist():
+        raise DataError(f"{path}: {name!r} holds text that ends in NUL, which npz does not keep")
+    return plain
+
+
+def _of_one_kind(path: Path, name: str, values: np.ndarray) -> np.ndarray:
+    """Objects that are all text, or all integers made int64."""
+    if values.dtype != object:
+        return values
+    items = values.tolist()
+    if all(isinstance(item, str) for item in items):
+        return values
+    other = next(item for item in items if not isinstance(item, str))
+    if all(isinstance(item, int | np.integer) and not isinstance(item, bool) for item in items):
+        try:
+            return values.astype(np.int64)
+        except OverflowError:
+            other = max(items, key=abs)
+    raise DataError(
+        f"{path}: {name!r} holds {other!r}; a file takes text, or integers of 64 bits, not both"
+    )

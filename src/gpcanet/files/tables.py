@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,10 @@ from ..datasets.errors import DataError
 TEXT_SUFFIXES = (".csv", ".tsv")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
+
+#: A value in quotes, which may hold line ends, and one whose end is still to come.
+_QUOTED = re.compile(rb'(^|[,;\t])"[^"]*(?:""[^"]*)*"(?!")')
+_OPEN_QUOTE = re.compile(rb'(^|[,;\t])"')
 
 
 def suffix_of(path: Path) -> str:
@@ -73,20 +77,24 @@ class Table:
             return f"{self.path}, row {row}"
         return f"{self.path}, line {_line_of(self.path, row + self._has_header)}"
 
-    def index_column(self) -> str | None:
-        """The column in which pandas wrote its index, if it did."""
-        if self.names and self.names[0] == "" and self.is_text:
-            return ""
-        stated = (self._columns.schema.pandas_metadata or {}).get("index_columns", [])
-        kept = [name for name in stated if isinstance(name, str) and name in self.names]
-        return kept[0] if len(kept) == 1 else None
+    def index_columns(self) -> list[str]:
+        """The columns in which pandas wrote its index, if it did."""
+        if self.is_text:
+            return [""] if self.names and self.names[0] == "" else []
+        try:
+            stated = (self._columns.schema.pandas_metadata or {}).get("index_columns", [])
+        except (ValueError, AttributeError):  # not what pandas writes
+            return []
+        return [name for name in stated if isinstance(name, str) and name in self.names]
 
     def numbers(self, name: str) -> np.ndarray:
         """A column of numbers, or a block of columns where each value is a list of them."""
         column = self.column(name)
+        if not self.n_rows:
+            return np.empty(0)
         if column.null_count:
             row = pc.index(column.is_null(), True).as_py()
-            raise DataError(f"{self.place(row)}: column {name!r} is empty there; fill it in")
+            raise self._no_number(row, name)
         kind = column.type
         if (
             pa.types.is_list(kind)
@@ -112,11 +120,16 @@ class Table:
                 f"in the first row; all rows must have as many"
             )
         flat = pc.list_flatten(column)
+        if flat.null_count:
+            raise self._no_number(pc.index(flat.is_null(), True).as_py() // lengths[0], name)
         inner = Table(self.path, pa.table({name: flat}))
-        return inner.numbers(name).reshape(len(column), -1)
+        return inner.numbers(name).reshape(len(column), lengths[0] if len(lengths) else 0)
+
+    def _no_number(self, row: int, name: str) -> DataError:
+        return DataError(f"{self.place(row)}: column {name!r} has no number there; fill it in")
 
     def _not_numbers(self, name: str, column: Any) -> DataError:
-        advice = "mend it, leave the column out, or name it as the label"
+        advice = "mend it, ignore the column, or name it as the label"
         text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         if not (text and self.is_text):
             return DataError(
@@ -151,38 +164,59 @@ def read_table(path: Path, *, as_text: Collection[str] = ()) -> Table:
     raise DataError(f"{path}: {suffix or 'no suffix'} is no table; use {', '.join(TABLE_SUFFIXES)}")
 
 
+def table_of_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> Table:
+    """Arrays of one file as the columns of a table."""
+    columns = {}
+    for name, array in arrays.items():
+        try:
+            columns[name] = pa.array(np.ascontiguousarray(array, array.dtype.newbyteorder("=")))
+        except (pa.ArrowException, ValueError, TypeError):
+            raise DataError(
+                f"{path}: array {name!r} of shape {array.shape} and dtype {array.dtype} must be "
+                f"one row of numbers or text"
+            ) from None
+    return Table(path, pa.table(columns))
+
+
 def _read_parquet(path: Path) -> Any:
-    _check_file(path)
+    check_file(path)
     try:
-        return pq.read_table(path, partitioning=None)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} is no readable Parquet file: {_first_line(error)}") from None
+        with pq.ParquetFile(path) as file:
+            columns = file.read()
+        columns.validate(full=True)  # text that is not UTF-8 would be met much later
+        list(columns.column_names)
+        return columns
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        raise DataError(f"{path} is no readable Parquet file: {first_line(error)}") from None
 
 
 def _read_csv(path: Path, as_text: Collection[str]) -> Table:
     first = _first_row(path)
-    delimiter = "\t" if suffix_of(path) == ".tsv" else max(",;\t", key=first.count)
-    cells = [cell.strip().strip('"') for cell in first.split(delimiter)]
-    has_header = not all(map(_is_number, cells))
-    names = cells if has_header else [f"f{i}" for i in range(len(cells))]
+    delimiters = "\t" if suffix_of(path) == ".tsv" else ",;\t"
+    delimiter = max(delimiters, key=lambda mark: len(_cells(path, first, mark)))
+    names = _cells(path, first, delimiter)
+    has_header = not all(map(_is_number, names))
 
-    def read(*, use_threads: bool) -> Any:
-        with pa.input_stream(str(path), compression="detect") as stream:
+    def read(source: Any, *, use_threads: bool) -> Any:
+        with pa.input_stream(source, compression="detect") as stream:
             return csv.read_csv(
                 stream,
                 csv.ReadOptions(use_threads=use_threads, autogenerate_column_names=not has_header),
-                csv.ParseOptions(delimiter=delimiter),
+                csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 csv.ConvertOptions(
                     column_types={name: pa.string() for name in as_text if name in names}
                 ),
             )
 
     try:
-        columns = read(use_threads=True)
-    except pa.ArrowException:
+        columns = read(str(path), use_threads=True)
+    except (pa.ArrowException, OSError) as failure:
+        # pyarrow sees nothing in a file of one line without a line end.
+        is_one_line = "Empty CSV file" in str(failure)
+        source = pa.BufferReader(first + b"\n") if is_one_line else str(path)
         try:
-            columns = read(use_threads=False)  # slower, but it knows the row
-        except pa.ArrowException as error:
+            columns = read(source, use_threads=False)  # slower, but it knows the row
+        except (pa.ArrowException, OSError) as error:
             raise _csv_error(path, error) from None
     table = Table(path, columns, has_header=has_header)
     for name in table.names:
@@ -192,8 +226,17 @@ def _read_csv(path: Path, as_text: Collection[str]) -> Table:
     return table
 
 
+def _cells(path: Path, row: bytes, delimiter: str) -> list[str]:
+    """The cells of one row, as the names of columns."""
+    try:
+        one_row = pa.BufferReader(row + b"\n")
+        return list(csv.read_csv(one_row, None, csv.ParseOptions(delimiter=delimiter)).column_names)
+    except (pa.ArrowException, ValueError) as error:
+        raise _csv_error(path, error) from None
+
+
 def _csv_error(path: Path, error: Exception) -> DataError:
-    message = _first_line(error)
+    message = first_line(error)
     row = re.search(r"Row #(\d+): (.*)", message)
     if row is None:
         return DataError(f"{path} is no readable CSV: {message}")
@@ -203,35 +246,52 @@ def _csv_error(path: Path, error: Exception) -> DataError:
     return DataError(f"{path}, line {_line_of(path, int(row[1]) - 1)}: {what}")
 
 
-def _first_row(path: Path) -> str:
-    """The first line that is not empty."""
-    _check_file(path)
-    for line in _lines(path):
-        if line:
-            if b"\0" in line:
-                raise DataError(f"{path} is no text in UTF-8; convert or export it as UTF-8 CSV")
-            try:
-                return line.decode("utf-8-sig")
-            except UnicodeDecodeError:
-                raise DataError(
-                    f"{path}, line {_line_of(path, 0)}: not UTF-8 text; convert the file to UTF-8"
-                ) from None
+def _first_row(path: Path) -> bytes:
+    """The first row that is not empty."""
+    check_file(path)
+    for line, row in _rows(path):
+        if b"\0" in row:
+            raise DataError(f"{path} is no text in UTF-8; convert or export it as UTF-8 CSV")
+        try:
+            row.decode()
+        except UnicodeDecodeError:
+            raise DataError(
+                f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8"
+            ) from None
+        return row
     raise DataError(f"{path} is empty; a header and at least one row are needed")
 
 
 def _line_of(path: Path, row: int) -> int:
-    """The line, counted from 1, of a row, counted from 0: empty lines are no rows."""
-    filled = (number for number, line in enumerate(_lines(path), start=1) if line)
-    return next(itertools.islice(filled, row, None), row + 1)
+    """The line, counted from 1, where a row, counted from 0, begins."""
+    return next(itertools.islice(_rows(path), row, None), (row + 1, b""))[0]
+
+
+def _rows(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Every row with the number of its first line; empty lines are no rows."""
+    lines: list[bytes] = []
+    begin, is_open = 0, False
+    for number, line in enumerate(_lines(path), start=1):
+        if not is_open:
+            begin, lines = number, []
+        lines.append(line)
+        if b'"' in line:
+            rest = _QUOTED.sub(rb"\1", b'"' + line if is_open else line)
+            is_open = _OPEN_QUOTE.search(rest) is not None
+        if line and not is_open:
+            yield begin, b"\n".join(lines)
+    if is_open:
+        yield begin, b"\n".join(lines)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
-            for line in io.BufferedReader(stream):
-                yield line.rstrip(b"\r\n")
+            # Bytes as they are, but with line ends of any kind.
+            for line in io.TextIOWrapper(io.BufferedReader(stream), "latin-1"):
+                yield line.rstrip("\n").encode("latin-1")
     except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path} cannot be read: {_first_line(error)}") from None
+        raise DataError(f"{path} cannot be read: {first_line(error)}") from None
 
 
 def _first_not_utf8(column: Any) -> int:
@@ -251,12 +311,15 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _check_file(path: Path) -> None:
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give a file")
-    if not path.exists():
-        raise DataError(f"{path} does not exist; check the name")
+def check_file(path: Path) -> None:
+    try:
+        if path.is_dir():
+            raise DataError(f"{path} is a folder; give a file")
+        if not path.exists():
+            raise DataError(f"{path} does not exist; check the name")
+    except OSError as error:  # a folder that may not be entered, a name too long
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,132 @@
+"""Matrix Market: the text format of sparse and dense matrices.
+
+scipy reads it too, but a damaged file, such as one cut inside a number, can crash scipy 1.17 and
+the interpreter with it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import scipy.sparse as sp
+
+BANNER = "%%matrixmarket"
+
+#: How entry (j, i) follows from entry (i, j), which alone is written.
+MIRRORED = {"symmetric": 1.0, "hermitian": 1.0, "skew-symmetric": -1.0}
+
+
+def read_matrix_market(path: Path) -> sp.csr_array:
+    """A matrix of real numbers, packed or not; ValueError where there is none."""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        lines, body = _head_and_body(stream.read())
+    words = lines[0].lower().split()
+    if len(words) != 5 or words[:2] != [BANNER, "matrix"]:
+        raise ValueError("its first line is no banner such as %%MatrixMarket matrix ...")
+    form, field, symmetry = words[2:]
+    if field not in ("real", "double", "integer", "unsigned-integer", "pattern"):
+        raise ValueError(f"its numbers are {field}, and must be real")
+    if symmetry != "general" and symmetry not in MIRRORED:
+        raise ValueError(f"its symmetry {symmetry} is unknown")
+    sizes = [int(word) for word in lines[-1].split()]
+    if len(sizes) != {"coordinate": 3, "array": 2}.get(form) or min(sizes) < 0:
+        raise ValueError(f"its sizes {lines[-1]!r} are not those of a {form} matrix")
+    if symmetry != "general" and sizes[0] != sizes[1]:
+        raise ValueError(f"it is {symmetry}, but of {sizes[0]} rows and {sizes[1]} columns")
+    if form == "coordinate":
+        return _from_coordinates(body, sizes, has_values=field != "pattern", symmetry=symmetry)
+    return _from_array(body, sizes, symmetry)
+
+
+def _head_and_body(content: bytes) -> tuple[list[str], bytes]:
+    """The lines up to that of the sizes, and all that follows."""
+    lines, begin = [], 0
+    while begin < len(content):
+        end = content.find(b"\n", begin)
+        end = len(content) if end < 0 else end
+        line = content[begin:end].decode("latin-1").strip()
+        begin = end + 1
+        if line:
+            lines.append(line)
+        if line and not line.startswith("%"):
+            break
+    if not lines:
+        raise ValueError("it is empty")
+    return lines, content[begin:]
+
+
+def _from_coordinates(
+    body: bytes, sizes: Sequence[int], *, has_values: bool, symmetry: str
+) -> sp.csr_array:
+    *shape, n_entries = sizes
+    entries = _numbers(body, n_entries, 3 if has_values else 2)
+    positions = entries[:, :2]
+    wrong = ~((positions >= 1) & (positions <= shape) & (positions % 1 == 0)).all(axis=1)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise ValueError(f"entry {first + 1} is at {positions[first].tolist()}, outside of {shape}")
+    rows, columns = positions.T.astype(np.int64) - 1
+    values = entries[:, 2] if has_values else np.ones(n_entries)
+    if symmetry in MIRRORED:
+        other = rows != columns
+        mirrored = MIRRORED[symmetry] * values[other]
+        rows, columns = np.append(rows, columns[other]), np.append(columns, rows[other])
+        values = np.append(values, mirrored)
+    return sp.csr_array(sp.coo_array((values, (rows, columns)), shape=tuple(shape)))
+
+
+def _from_array(body: bytes, sizes: Sequence[int], symmetry: str) -> sp.csr_array:
+    n_rows, n_columns = sizes
+    if symmetry == "general":
+        values = _numbers(body, n_rows * n_columns, 1)
+        return sp.csr_array(values.reshape(n_columns, n_rows).T)
+    if symmetry == "skew-symmetric":
+        raise ValueError("it is an array and skew-symmetric, which is not read")
+    values = _numbers(body, n_rows * (n_rows + 1) // 2, 1)
+    matrix: Any = np.zeros((n_rows, n_rows))
+    columns, rows = np.triu_indices(n_rows)
+    matrix[rows, columns] = matrix[columns, rows] = values.ravel()
+    return sp.csr_array(matrix)
+
+
+def _numbers(body: bytes, n_lines: int, n_columns: int) -> np.ndarray:
+    # Each number takes a digit and a space, so that a wrong count cannot ask for much memory.
+    if 2 * n_lines * n_columns > len(body) + 1:
+        raise ValueError(f"it was cut short: {n_lines} lines are announced")
+    try:
+        numbers = _columns(body, n_columns)
+    except pa.ArrowException:  # not one space between numbers, or worse
+        numbers = _words(body)
+    if numbers.size != n_lines * n_columns:
+        raise ValueError(
+            f"it holds {numbers.size} numbers where {n_lines} lines of {n_columns} are announced"
+        )
+    return numbers.reshape(n_lines, n_columns)
+
+
+def _columns(body: bytes, n_columns: int) -> np.ndarray:
+    """Numbers with one space between them, quickly."""
+    names = [f"f{i}" for i in range(n_columns)]
+    table = csv.read_csv(
+        pa.BufferReader(body),
+        csv.ReadOptions(column_names=names),
+        csv.ParseOptions(delimiter=" ", quote_char=False),
+        csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64()), null_values=[]),
+    )
+    return np.column_stack([table.column(name).to_numpy() for name in names])
+
+
+def _words(body: bytes) -> np.ndarray:
+    """Numbers with any white space between them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # numpy's word for text among numbers
+        try:
+            return np.fromstring(body, sep=" ") if body.strip() else np.empty(0)
+        except (DeprecationWarning, ValueError):
+            raise ValueError("it holds something else than numbers") from None

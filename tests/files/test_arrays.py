@@ -1,0 +1,309 @@
+"""Arrays that are not what they should be, hostile files, and files that were damaged."""
+
+import gzip
+import pickle
+import sys
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from own_files import EDGES, FEATURES, Written, load, npy, npz, parquet, sparse_npz
+
+from gpcanet import GraphWarning
+from gpcanet.datasets.errors import DataError
+from gpcanet.files.market import read_matrix_market
+
+X = np.array([[1.0, 2], [3, 4], [5, 7]])
+PAIRS = np.array([[0, 1], [1, 2]])
+ADJACENCY = sp.csr_array(np.array([[0, 1.0, 0], [1, 0, 2], [0, 2, 0]]))
+BLOCKS = sp.bsr_array(ADJACENCY, blocksize=(1, 1))
+OUT_OF_RANGE = np.array([99, 0, 2, 1], np.int32)
+
+
+def matrix_market(text, kind="coordinate real general"):
+    content = f"%%MatrixMarket matrix {kind}\n{text}"
+    return Written("mtx", lambda path: path.write_text(content))
+
+
+def ids(values):
+    return npz(features=X, ids=values)
+
+
+FEATURE_ARRAYS = [
+    ("three dimensions", npz(features=np.zeros((3, 2, 2))), r"npz must hold one matrix, or one ca"),
+    ("one dimension", npz(features=np.zeros(3)), r"must hold one matrix, .*; it has 'features'"),
+    ("no dimension", npy(np.float64(3)), r"features\.npy must hold one matrix"),
+    ("two matrices", npz(p=X, q=X), r"called 'features'; it has 'p', 'q'"),
+    ("nothing", npz(), r"features\.npz must hold one matrix"),
+    ("text", npz(features=X.astype(str)), r"features of dtype <U32 must be real numbers"),
+    ("complex", npz(features=X * 1j), r"features of dtype complex128 must be real numbers"),
+    ("dates", npz(features=X.astype("M8[s]")), r"dtype datetime64\[s\] must be real numbers"),
+    ("records", npz(features=np.zeros((3, 2), [("a", int)])), r"must be real numbers"),
+    ("too few ids", ids(np.arange(2)), r"features\.npz: 2 node ids for 3 rows of features"),
+    ("ids in a matrix", ids(np.zeros((3, 2), int)),
+     r"array 'ids' of shape \(3, 2\) and dtype int64"),
+    ("one id", ids(np.array(3)), r"features\.npz: (array 'ids' of shape|1 node ids for 3)"),
+    ("complex ids", ids(np.arange(3) * 1j), r"dtype complex128 must be one row of numbers or text"),
+    ("ids of records", ids(np.zeros(3, [("a", int)])), r"must be one row of numbers or text"),
+    ("ids of bytes", ids(np.array([b"a", b"b", b"c"])), r"holds binary; node ids must be integers"),
+    ("NaN id", ids(np.array([0, 1, np.nan])), r"node ids must be integers or text"),
+]  # fmt: skip
+
+EDGE_ARRAYS = [
+    ("floats", npz(edge_index=PAIRS.astype(float)), r"dtype float64 must be two rows of integers"),
+    ("three rows", npz(edge_index=np.zeros((3, 3), int)),
+     r"edges of shape \(3, 3\) and dtype int64"),
+    ("a number", npz(edge_index=np.array(3)),
+     r"edges of shape \(\) and dtype int64 must be two rows"),
+    ("beyond", npz(edge_index=PAIRS + 1), r"edges\.npz, row 1: node 3 is not in .*features\.npy"),
+    ("before", npz(edge_index=PAIRS - 1), r"edges\.npz, row 0: node -1 is not in"),
+    ("unsigned", npz(edge_index=PAIRS.astype(np.uint64) + 2**63), r"node ids beyond 64 bits"),
+    ("few weights", npz(edge_index=PAIRS, weight=np.ones(1)), r"shapes .* must be of one length"),
+    ("weights in rows", npz(edge_index=PAIRS, weight=np.ones((2, 1))), r"must be of one length"),
+    ("NaN weight", npz(edge_index=PAIRS, weight=np.array([1, np.nan])),
+     r"row 1: weight nan must be"),
+    ("text weights", npz(edge_index=PAIRS, weight=np.array(["1", "2"])), r"'weight' holds string"),
+    ("complex weights", npz(edge_index=PAIRS, weight=np.array([1j, 2])),
+     r"array 'weight' of shape"),
+    ("ends in a matrix", npz(source=PAIRS, target=PAIRS), r"must be of one length, one per edge"),
+    ("one end", npz(source=PAIRS[0]),
+     r"must hold edge_index, or source and target, .*it has 'source'"),
+    ("not square", sparse_npz(ADJACENCY[:2]), r"adjacency of shape \(2, 3\) must be square"),
+    ("too large", sparse_npz(sp.csr_array((4, 4))), r"edges\.npz: the adjacency has 4 rows, but"),
+    ("NaN", sparse_npz(ADJACENCY * np.nan),
+     r"edges\.npz: weight nan of edge \(0, 1\) must be finite"),
+    ("negative", sparse_npz(-ADJACENCY),
+     r"edges\.npz: weight -1\.0 of edge \(0, 1\) must be finite"),
+    ("complex", sparse_npz(ADJACENCY * 1j), r"weights of dtype complex128 must be real numbers"),
+    ("text", sparse_npz(ADJACENCY, data=np.array(list("abcd"))), r"edges\.npz"),
+    ("csr out of range", sparse_npz(ADJACENCY, indices=OUT_OF_RANGE), r"indices must be < 3"),
+    ("csr below range", sparse_npz(ADJACENCY, indices=-OUT_OF_RANGE), r"indices must be >= 0"),
+    ("csc out of range", sparse_npz(ADJACENCY.tocsc(), indices=OUT_OF_RANGE),
+     r"indices must be < 3"),
+    ("coo out of range", sparse_npz(ADJACENCY.tocoo(), row=OUT_OF_RANGE),
+     r"index 99 exceeds matrix"),
+    ("bsr out of range", sparse_npz(BLOCKS, indices=OUT_OF_RANGE),
+     r"column index values must be < 3"),
+    ("rows out of order", sparse_npz(ADJACENCY, indptr=np.array([0, 3, 1, 4], np.int32)),
+     r"edges\.npz is no readable npz file: ind"),
+    ("too few rows", sparse_npz(ADJACENCY, indptr=np.array([0, 4])),
+     r"index pointer size 2 should be"),
+    ("negative shape", sparse_npz(ADJACENCY, shape=np.array([3, -3])), r"cannot be negative"),
+    ("huge shape", sparse_npz(ADJACENCY, shape=np.array([2**50, 2**50])),
+     r"is no readable npz file"),
+    ("a vector", sparse_npz(sp.coo_array(np.ones(3))),
+     r"sparse array of shape \(3,\) is no matrix"),
+    ("unknown format", sparse_npz(ADJACENCY, format=np.array("xyz")), r"Unknown format"),
+]  # fmt: skip
+
+MATRIX_MARKET = [
+    ("beyond", matrix_market("3 3 1\n9 1 1\n"),
+     r"entry 1 is at \[9\.0, 1\.0\], outside of \[3, 3\]"),
+    ("position 0", matrix_market("3 3 1\n0 1 1\n"), r"edges\.mtx is no readable .*: entry 1 is at"),
+    ("half a position", matrix_market("3 3 1\n1.5 1 1\n"),
+     r"entry 1 is at \[1\.5, 1\.0\], outside"),
+    ("too few lines", matrix_market("3 3 2\n1 1 1\n"), r"it was cut short: 2 lines are announced"),
+    ("too many lines", matrix_market("3 3 1\n1 1 1\n2 2 1\n"), r"6 numbers where 1 lines of 3 are"),
+    ("no values", matrix_market("3 3 2\n1 1\n1 2\n"),
+     r"edges\.mtx is no readable Matrix Market file"),
+    ("text", matrix_market("3 3 1\n2 1 abc\n"), r"it holds something else than numbers"),
+    ("cut inside a number", matrix_market("3 3 1\n2 1 1.5E"),
+     r"it holds something else than numbers"),
+    ("cut after a sign", matrix_market("3 3 1\n2 1 1.5E-"),
+     r"it holds something else than numbers"),
+    ("more than memory", matrix_market(f"3 3 {10**15}\n1 1 1\n"), r"it was cut short"),
+    ("more values than memory", matrix_market(f"{10**9} {10**9}\n1\n", "array real general"),
+     r"it was cut short"),
+    ("NaN", matrix_market("3 3 1\n2 1 nan\n"), r"edges\.mtx: weight nan of edge \(1, 0\) must be"),
+    ("negative", matrix_market("3 3 1\n2 1 -3\n"), r"edges\.mtx: weight -3\.0 of edge \(1, 0\)"),
+    ("complex", matrix_market("3 3 1\n2 1 1 1\n", "coordinate complex general"),
+     r"its numbers are complex, and must be real"),
+    ("symmetric, not square", matrix_market("3 2 1\n2 1 1\n", "coordinate real symmetric"),
+     r"it is symmetric, but of 3 rows and 2 columns"),
+    ("unknown symmetry", matrix_market("3 3 1\n2 1 1\n", "coordinate real odd"),
+     r"symmetry odd is unk"),
+    ("unknown form", matrix_market("3 3 1\n2 1 1\n", "list real general"),
+     r"its sizes '3 3 1' are not"),
+    ("negative sizes", matrix_market("-3 3 1\n2 1 1\n"),
+     r"its sizes '-3 3 1' are not those of a coo"),
+    ("no sizes", matrix_market(""), r"edges\.mtx is no readable Matrix Market file"),
+    ("nothing", Written("mtx", lambda path: path.write_text("")),
+     r"edges\.mtx is no .*: it is empty"),
+    ("something else", Written("mtx", lambda path: path.write_text(EDGES)),
+     r"first line is no banner"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("case", "pattern"),
+    [pytest.param({"features": case}, pattern, id=f"features: {name}")
+     for name, case, pattern in FEATURE_ARRAYS]
+    + [pytest.param({"features": npy(X), "edges": case}, pattern, id=f"edges: {name}")
+       for name, case, pattern in EDGE_ARRAYS + MATRIX_MARKET],
+)  # fmt: skip
+def test_a_bad_array_is_named_in_one_sentence(tmp_path, case, pattern):
+    with pytest.raises(DataError, match=pattern) as caught:
+        load(tmp_path, **case)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">f4", np.float16, np.int8, bool, np.longdouble])
+def test_features_of_any_real_type(tmp_path, dtype):
+    features = npz(features=X.astype(dtype), ids=np.arange(3).astype(">i8"))
+    data = load(tmp_path, features=features, edges=npz(edge_index=PAIRS.astype(">i4")))
+    assert data.X.tolist() == X.astype(dtype).astype(float).tolist()
+    assert data.X.dtype in (np.float32, np.float64)
+    assert data.graph.node_ids.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+def test_sparse_matrices_of_every_form(tmp_path, form):
+    data = load(tmp_path, features=npy(X), edges=sparse_npz(ADJACENCY.asformat(form)))
+    np.testing.assert_array_equal(data.graph.adjacency.toarray(), ADJACENCY.toarray())
+
+
+RANDOM = sp.random_array((7, 7), density=0.3, rng=0)
+MATRICES = {
+    "general": RANDOM,
+    "symmetric": RANDOM + RANDOM.T,
+    "skew": RANDOM - RANDOM.T,
+    "pattern": RANDOM > 0,
+    "integers": (RANDOM * 100).astype(int),
+    "dense": RANDOM.toarray(),
+    "dense, symmetric": (RANDOM + RANDOM.T).toarray(),
+    "no entry": sp.coo_array((4, 5)),
+    "wide": RANDOM.tocsr()[:3],
+}
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("kind", MATRICES)
+def test_matrix_market_is_read_as_scipy_reads_it(tmp_path, kind, wide):
+    path = tmp_path / "features.mtx"
+    scipy.io.mmwrite(path, MATRICES[kind], comment="two\nlines")
+    if wide:  # any white space, Windows
+        path.write_text(path.read_text().replace(" ", "   ").replace("\n", "\r\n"))
+    expected = scipy.io.mmread(path, spmatrix=False)
+    found = read_matrix_market(path)
+    np.testing.assert_array_equal(found.toarray(), sp.coo_array(expected).toarray())
+    packed = tmp_path / "packed.mtx.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert (read_matrix_market(packed) != found).nnz == 0
+
+
+def test_an_edge_index_may_stand_upright(tmp_path):
+    pairs = np.array([[0, 1], [1, 2], [2, 0]])
+    assert load(tmp_path, features=npy(X), edges=npy(pairs)).graph.n_edges == 3
+
+
+def test_a_directed_matrix_warns(tmp_path):
+    with pytest.warns(GraphWarning, match="directed"):
+        load(tmp_path, features=npy(X), edges=sparse_npz(sp.triu(ADJACENCY, format="csr")))
+
+
+# -- pickles ------------------------------------------------------------------------------------
+
+
+class Bomb:
+    """Unpickling it writes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def bombs(marker):
+    objects = np.array([[Bomb(marker)] * 2] * 3, object)
+    return {
+        "npy": Written("npy", lambda path: np.save(path, objects, allow_pickle=True)),
+        "npz": npz(features=X, more=objects),
+        "pickle as npy": Written("npy", lambda path: path.write_bytes(pickle.dumps(objects))),
+        "pickle as npz": Written("npz", lambda path: path.write_bytes(pickle.dumps(objects))),
+        "scipy's npz": sparse_npz(ADJACENCY, data=objects[0]),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the proof of the bomb leaves a file open
+@pytest.mark.parametrize("kind", bombs(None))
+@pytest.mark.parametrize("role", ["features", "edges", "labels"])
+def test_nothing_in_a_file_is_run(tmp_path, kind, role):
+    marker = tmp_path / "executed"
+    with pytest.raises(DataError, match=rf"{role}\.np. is no readable np. file: it "):
+        load(tmp_path, **{"features": npy(X)} | {role: bombs(marker)[kind]})
+    assert not marker.exists()
+    pickle.loads(pickle.dumps(Bomb(marker))).close()
+    assert marker.exists(), "the bomb was none"
+
+
+# -- damage -------------------------------------------------------------------------------------
+
+WHOLE = {
+    "csv.gz": Written(
+        "csv.gz", lambda path: path.write_bytes(gzip.compress(FEATURES.encode() * 9))
+    ),
+    "parquet": parquet(id=["x", "y", "z"], a=[1.0, 2, 3]),
+    "npz": npz(features=X),
+    "npy": npy(X),
+    "sparse npz": sparse_npz(ADJACENCY),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_half_of_a_file_is_refused(tmp_path, kind):
+    whole = WHOLE[kind]
+    path = tmp_path / f"half.{whole.suffix}"
+    whole.to(path)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(DataError, match=rf"half\.{whole.suffix} (cannot be read|is no readable)"):
+        load(tmp_path, features=path)
+
+
+def test_a_large_packed_file_cut_at_its_end_is_refused(tmp_path):
+    # The first rows are good; the end is met only when pyarrow reads the blocks.
+    rng = np.random.default_rng(0)
+    rows = "".join(f"{i},{x}\n" for i, x in enumerate(rng.random(200_000)))
+    path = tmp_path / "large.csv.gz"
+    path.write_bytes(gzip.compress(f"id,a\n{rows}".encode(), 1)[:-1000])
+    with pytest.raises(DataError, match=r"large\.csv\.gz is no readable CSV: Truncated"):
+        load(tmp_path, features=path, edges="source,target\n0,1\n")
+
+
+def test_text_in_parquet_must_be_utf8(tmp_path):
+    path = tmp_path / "features.parquet"
+    parquet(id=["x", "yyyy", "z"], a=[1.0, 2, 3]).to(path)
+    content = path.read_bytes()
+    assert b"yyyy" in content
+    path.write_bytes(content.replace(b"yyyy", b"yy\xffy"))
+    with pytest.raises(DataError, match=r"features\.parquet is no readable Parquet file: .*UTF8"):
+        load(tmp_path, features=path)
+
+
+# -- h5ad ---------------------------------------------------------------------------------------
+
+
+def test_without_anndata_one_sentence_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    cells = Written("h5ad", lambda path: path.write_bytes(b""))
+    with pytest.raises(DataError, match=r"h5ad files need anndata; pip install 'gpcanet\[h5ad\]'"):
+        load(tmp_path, features=cells, edges=None)
+
+
+@pytest.mark.filterwarnings("default")
+def test_h5ad_brings_features_ids_graph_and_labels(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    import pandas as pd
+
+    obs = pd.DataFrame({"kind": pd.Categorical(["r", "g", "r"])}, index=["x", "y", "z"])
+    cells = anndata.AnnData(sp.csr_matrix(X), obs=obs)
+    cells.obsp["connectivities"] = sp.csr_matrix(ADJACENCY)
+    data = load(tmp_path, features=Written("h5ad", cells.write_h5ad), edges=None,
+                label_column="kind")  # fmt: skip
+    assert data.graph.node_ids.tolist() == ["x", "y", "z"]
+    assert data.class_names[data.y].tolist() == ["r", "g", "r"]
+    np.testing.assert_array_equal(data.X.toarray(), X)
+    np.testing.assert_array_equal(data.graph.adjacency.toarray(), ADJACENCY.toarray())
+    with pytest.raises(DataError, match=r"is no readable h5ad file"):
+        load(tmp_path, features=Written("h5ad", lambda path: path.write_bytes(b"x")), edges=None)

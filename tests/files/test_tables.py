@@ -1,0 +1,258 @@
+"""Tables as people have them: dialects, what pandas writes, ids and numbers of all kinds."""
+
+import decimal
+import gzip
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from own_files import EDGES, FEATURES, LABELS, Written, load, npy, npz, parquet, sparse_npz
+
+from gpcanet.datasets.errors import DataError
+
+X = [[1, 2], [3, 4], [5, 7]]
+PATH = [(0, 1), (1, 2)]
+ROWS = npy(np.array(X, float))
+
+
+def edges_of(data):
+    return sorted((i, j) for i, j in zip(*data.graph.adjacency.nonzero(), strict=True) if i < j)
+
+
+def pandas_parquet(frame):
+    return Written("parquet", frame.to_parquet)
+
+
+# -- dialects -----------------------------------------------------------------------------------
+
+DIALECTS = {
+    "plain": lambda text: text,
+    "semicolons": lambda text: text.replace(",", ";"),
+    "tabs": lambda text: text.replace(",", "\t"),
+    "BOM": lambda text: "\ufeff" + text,
+    "Windows": lambda text: "\ufeff" + text.replace("\n", "\r\n"),
+    "old Mac": lambda text: text.replace("\n", "\r"),
+    "blank lines": lambda text: "\n\n" + text.replace("\n", "\n\n"),
+    "no last line end": lambda text: text.rstrip("\n"),
+    "quotes": lambda text: (
+        '"' + text.rstrip("\n").replace(",", '","').replace("\n", '"\n"') + '"\n'
+    ),
+    "spaces before numbers": lambda text: text.replace(",1,", ", 1,").replace(",3,", ",  3,"),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_is_the_same_table(tmp_path, dialect):
+    say = DIALECTS[dialect]
+    data = load(tmp_path, features=say(FEATURES), edges=say(EDGES), labels=say(LABELS))
+    assert data.graph.node_ids.tolist() == ["x", "y", "z"]
+    assert data.X.tolist() == X
+    assert edges_of(data) == PATH
+    assert data.y.tolist() == [1, 0, -1]
+
+
+@pytest.mark.parametrize("suffix", ["csv.gz", "csv.bz2", "tsv.gz"])
+def test_packed_files(tmp_path, suffix):
+    import bz2
+
+    pack = {"gz": gzip.compress, "bz2": bz2.compress}[suffix.split(".")[1]]
+    text = FEATURES.replace(",", "\t") if suffix.startswith("tsv") else FEATURES
+    packed = Written(suffix, lambda path: path.write_bytes(pack(text.encode())))
+    assert load(tmp_path, features=packed).X.tolist() == X
+
+
+@pytest.mark.parametrize(
+    "dialect", ["plain", "semicolons", "tabs", "BOM", "Windows", "blank lines"]
+)
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_edges_without_a_header_lose_nothing(tmp_path, dialect, end):
+    edges = DIALECTS[dialect]("0,1\n1,2" + end)
+    assert edges_of(load(tmp_path, features=ROWS, edges=edges)) == PATH
+    weighted = load(tmp_path, features=ROWS, edges=DIALECTS[dialect]("0,1,2.5\n1,2,0.5" + end))
+    assert weighted.graph.adjacency.toarray()[[0, 1], [1, 2]].tolist() == [2.5, 0.5]
+
+
+def test_one_edge_without_header_and_line_end_is_one_edge(tmp_path):
+    assert edges_of(load(tmp_path, features=ROWS, edges="0,2")) == [(0, 2)]
+
+
+def test_features_without_a_header_are_all_features(tmp_path):
+    data = load(tmp_path, features="1,2\n3,4\n5,7\n", edges="0,1\n")
+    assert data.X.tolist() == X
+    assert data.graph.node_ids is None
+
+
+@pytest.mark.parametrize("edges", ["source,target\n", "source,target,weight\n", "source,target"])
+def test_a_header_alone_is_a_graph_without_edges(tmp_path, edges):
+    assert load(tmp_path, edges=edges).graph.n_edges == 0
+
+
+@pytest.mark.parametrize("name", ["i,d", 'i"d', " id ", "i;d", "i\nd", "節点"])
+def test_names_of_columns_may_need_quotes(tmp_path, name):
+    quoted = name.replace('"', '""')
+    data = load(tmp_path, features=f'"{quoted}",a\n007,1\n7,2\n', edges="source,target\n007,7\n",
+                id_column=name)  # fmt: skip
+    assert data.graph.node_ids.tolist() == ["007", "7"]
+
+
+# -- what pandas writes -------------------------------------------------------------------------
+
+NAMES = ["x", "y", "z"]
+FRAME = pd.DataFrame(X, columns=["a", "b"])
+INDEXED = {
+    "unnamed": FRAME.set_index(pd.Index(NAMES)),
+    "named": FRAME.set_index(pd.Index(NAMES, name="node")),
+    "ids beside a range": FRAME.assign(id=NAMES),
+    "ids beside an index": FRAME.assign(id=NAMES).set_index(pd.Index([7, 9, 8])),
+}
+
+
+@pytest.mark.parametrize("write", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", INDEXED)
+def test_the_index_of_pandas_is_the_ids_or_nothing(tmp_path, kind, write):
+    frame = INDEXED[kind]
+    features = frame.to_csv() if write == "csv" else pandas_parquet(frame)
+    labels = INDEXED[kind].assign(label=["r", "g", "r"]).drop(columns=["a", "b"])
+    labels = labels.to_csv() if write == "csv" else pandas_parquet(labels)
+    data = load(tmp_path, features=features, labels=labels)
+    assert data.graph.node_ids.tolist() == NAMES
+    assert data.X.tolist() == X
+    assert data.class_names[data.y].tolist() == ["r", "g", "r"]
+
+
+def test_any_name_of_an_index_in_parquet_is_the_ids(tmp_path):
+    features = pandas_parquet(FRAME.set_index(pd.Index(NAMES, name="paper")))
+    assert load(tmp_path, features=features).graph.node_ids.tolist() == NAMES
+
+
+def test_an_index_of_two_levels_is_neither_ids_nor_features(tmp_path):
+    index = pd.MultiIndex.from_tuples([(1, 2), (3, 4), (5, 6)])
+    data = load(tmp_path, features=pandas_parquet(FRAME.set_index(index)), edges="0,1\n")
+    assert data.graph.node_ids is None
+    assert data.X.tolist() == X
+
+
+# -- ids ----------------------------------------------------------------------------------------
+
+BIG = 2**63 - 1
+JOINED = {
+    "integers in Parquet, CSV": ([1, 2, 3], "source,target\n1,2\n2,3\n", [1, 2, 3]),
+    "digits as text in Parquet, CSV": (
+        ["1", "2", "3"],
+        "source,target\n1,2\n2,3\n",
+        ["1", "2", "3"],
+    ),
+    "floats in Parquet": ([1.0, 2.0, 3.0], "source,target\n1,2\n2,3\n", [1, 2, 3]),
+    "half floats": (np.array([1, 2, 3], np.float16), "source,target\n1,2\n2,3\n", [1, 2, 3]),
+    "unsigned": (np.array([1, 2, 3], np.uint64), "source,target\n1,2\n2,3\n", [1, 2, 3]),
+    "the largest integer": ([BIG, 2, -3], f"source,target\n{BIG},2\n2,-3\n", [BIG, 2, -3]),
+    "categories": (pa.array(["x", "y", "z"]).dictionary_encode(), EDGES, NAMES),
+    "large text": (pa.array(["x", "y", "z"], pa.large_string()), EDGES, NAMES),
+}
+
+
+@pytest.mark.parametrize("kind", JOINED)
+def test_ids_of_different_kinds_find_each_other(tmp_path, kind):
+    ids, edges, known = JOINED[kind]
+    data = load(tmp_path, features=parquet(id=ids, a=[1, 2, 3]), edges=edges)
+    assert data.graph.node_ids.tolist() == known
+    assert edges_of(data) == PATH
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["007", "7", "8"], ["1.0", "1", "2"], ["+1", "1", "01"], ["-0", "0", "1"], [" a", "a", "a "],
+     [str(2**63), "1", "2"], ["9" * 30, "9" * 29, "9"], ['a "q"', "b,c", "d;e"], ["a\nb", "a", "b"],
+     ["😀", "é", "e\u0301"], ["NA", "null", "nan"], ["true", "false", "2020-01-01"],
+     ["#", "//", "'"]],
+    ids=repr,
+)  # fmt: skip
+def test_text_ids_of_a_csv_stay_as_they_stand(tmp_path, names):
+    quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+    data = load(
+        tmp_path,
+        features="id,a\n" + "".join(f"{name},{i}\n" for i, name in enumerate(quoted)),
+        edges="source,target\n{0},{1}\n{1},{2}\n".format(*quoted),
+    )
+    assert data.graph.node_ids.tolist() == names
+    assert edges_of(data) == PATH
+
+
+@pytest.mark.parametrize("names", [["10", "20", "30"], ["b", "c", "a"], ["2", "0", "1"]])
+def test_positions_are_rows_whatever_the_ids(tmp_path, names):
+    features = "id,a,b\n" + "".join(f"{n},{a},{b}\n" for n, (a, b) in zip(names, X, strict=True))
+    edges = npz(edge_index=np.array(PATH).T)
+    labels = npy(np.array([4, -1, 3]))
+    data = load(tmp_path, features=features, edges=edges, labels=labels)
+    assert edges_of(data) == PATH
+    assert data.y.tolist() == [1, -1, 0]
+
+
+def test_unknown_nodes_are_dropped_if_asked(tmp_path):
+    data = load(tmp_path, edges="source,target,weight\nx,y,2\nq,x,3\ny,q,4\ny,z,5\n",
+                labels=LABELS + "q,green\n", drop_unknown=True)  # fmt: skip
+    assert data.graph.adjacency.toarray()[[0, 1], [1, 2]].tolist() == [2, 5]
+    assert data.graph.n_edges == 2
+    assert data.class_names[data.y[:2]].tolist() == ["red", "blue"]
+
+
+# -- types of features --------------------------------------------------------------------------
+
+HALF = decimal.Decimal("1.5")
+TYPES = {
+    "truths": (pa.array([True, False, True]), [1, 0, 1], np.float32),
+    "small integers": (pa.array([1, 2, 3], pa.int8()), [1, 2, 3], np.float32),
+    "integers": (pa.array([1, 2, 3], pa.int64()), [1, 2, 3], np.float64),
+    "half": (np.array([1, 2, 0.5], np.float16), [1, 2, 0.5], np.float32),
+    "single": (np.array([1, 2, 0.5], np.float32), [1, 2, 0.5], np.float32),
+    "decimals": (pa.array([HALF, HALF, HALF]), [1.5, 1.5, 1.5], np.float64),
+    "lists": (pa.array(X, pa.list_(pa.float32())), X, np.float32),
+    "lists of one length": (pa.array(X, pa.list_(pa.float32(), 2)), X, np.float32),
+    "large lists": (pa.array(X, pa.large_list(pa.float64())), X, np.float64),
+}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_numbers_of_any_type_are_features(tmp_path, kind):
+    values, expected, dtype = TYPES[kind]
+    data = load(tmp_path, features=parquet(id=NAMES, a=values))
+    assert data.X.dtype == dtype
+    assert data.X.tolist() == np.reshape(expected, (3, -1)).tolist()
+
+
+def test_an_ignored_column_is_no_feature(tmp_path):
+    data = load(tmp_path, features="id,t,a,b\nx,u,1,2\ny,v,3,4\nz,w,5,7\n", ignore=["t"])
+    assert data.X.tolist() == X
+
+
+# -- neighbors ----------------------------------------------------------------------------------
+
+
+def test_neighbors_instead_of_edges(tmp_path):
+    data = load(tmp_path, features="id,a\nx,0\ny,1\nz,10\n", edges=None, neighbors=1)
+    assert edges_of(data) == PATH
+    assert data.graph.node_ids.tolist() == NAMES
+
+
+@pytest.mark.parametrize(
+    ("case", "pattern"),
+    [
+        ({"edges": None, "neighbors": 3},
+         r"neighbors=3 must be an integer from 1 to 2: .*features"),
+        ({"edges": None, "neighbors": 0}, r"neighbors=0 must be an integer from 1 to 2"),
+        ({"edges": None, "neighbors": 1.5}, r"neighbors=1\.5 must be an integer from 1 to 2"),
+        ({"neighbors": 1}, r"edges and neighbors are both given; give one of them"),
+        ({"edges": None}, r"there are no edges; give a file of them, or a number of neighbors"),
+        ({"edges": None, "neighbors": 1, "features": "id,a\nx,1\n\ny,inf\nz,2\n"},
+         r"features\.csv, line 4: features must be finite, and less than 7e\+153, to"),
+        ({"edges": None, "neighbors": 1, "features": npy(np.array([[1], [1e200], [2]]))},
+         r"features\.npy, row 1: features must be finite, and less than"),
+        ({"edges": None, "neighbors": 1, "features": sparse_npz(sp.diags_array([1, np.nan, 2]))},
+         r"features\.npz, row 1: features must be finite"),
+    ],
+)  # fmt: skip
+def test_neighbors_that_cannot_be(tmp_path, case, pattern):
+    with pytest.raises(DataError, match=pattern):
+        load(tmp_path, **case)

@@ -1,0 +1,128 @@
+"""What a fit will take is told before, and is about true."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpcanet.memory
+from gpcanet import GPCA, Graph
+from gpcanet.memory import available_bytes, fit_bytes, tell_memory
+
+# Peak resident memory over that before the fit, by a thread that looks every few milliseconds.
+MEASURE = """
+import os, threading, time
+import numpy as np
+from gpcanet import GPCA, Graph
+from gpcanet.memory import fit_bytes
+
+N_NODES, WIDTH, N_EDGES = 300_000, 128, 1_000_000
+rng = np.random.default_rng(0)
+X = rng.standard_normal((N_NODES, WIDTH), dtype=np.float32)
+graph = Graph.from_edge_index(rng.integers(0, N_NODES, (2, N_EDGES)), n_nodes=N_NODES,
+                              each_once=True)
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * PAGE
+
+before, peak, done = resident(), 0, False
+
+def watch():
+    global peak
+    while not done:
+        peak = max(peak, resident())
+        time.sleep(0.002)
+
+watcher = threading.Thread(target=watch)
+watcher.start()
+model = GPCA(16, alpha=1.0, tol=1e-2)
+model.fit(X, graph=graph)
+done = True
+watcher.join()
+print(X.nbytes, peak - before, fit_bytes(model, graph, X))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+def test_the_estimate_is_near_the_measured_peak():
+    output = subprocess.run(
+        [sys.executable, "-c", MEASURE], check=True, capture_output=True, text=True
+    ).stdout
+    block, measured, estimated = map(int, output.split())
+    assert block > 150e6
+    assert measured > block
+    assert measured / 1.5 < estimated < measured * 1.5, f"{estimated:.3g} for {measured:.3g} bytes"
+
+
+def small():
+    X = np.random.default_rng(0).normal(size=(10, 4))
+    return GPCA(2), Graph.without_edges(10), X
+
+
+def test_a_small_fit_is_not_worth_a_word(monkeypatch):
+    monkeypatch.setattr(gpcanet.memory, "available_bytes", lambda: 1)
+    assert tell_memory(*small()) is None
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """A fit of 3 GiB."""
+    monkeypatch.setattr(gpcanet.memory, "fit_bytes", lambda *args: 3 * 2**30)
+    return small()
+
+
+def test_a_large_fit_is_told(large, monkeypatch):
+    monkeypatch.setattr(gpcanet.memory, "available_bytes", lambda: 8 * 2**30)
+    assert tell_memory(*large) == "this will take about 3.0 GiB of memory of 8.0 GiB free"
+
+
+def test_a_fit_larger_than_what_is_free_warns(large, monkeypatch):
+    monkeypatch.setattr(gpcanet.memory, "available_bytes", lambda: 2 * 2**30)
+    sentence = tell_memory(*large)
+    assert sentence.startswith(
+        "this will take about 3.0 GiB of memory of 2.0 GiB free: it may fail"
+    )
+
+
+def test_where_the_system_does_not_tell_only_the_need_is_told(large, monkeypatch):
+    monkeypatch.setattr(gpcanet.memory, "available_bytes", lambda: None)
+    assert tell_memory(*large) == "this will take about 3.0 GiB of memory"
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="needs /proc")
+def test_the_free_memory_is_that_of_the_system():
+    text = Path("/proc/meminfo").read_text()
+    total = int(text.split("MemTotal:")[1].split()[0]) * 1024
+    assert 0 < available_bytes() <= total
+
+
+@pytest.mark.parametrize("content", [None, "", "MemTotal: 5 kB\n"])
+def test_a_system_that_does_not_tell(monkeypatch, content):
+    def read_text(self):
+        if content is None:
+            raise FileNotFoundError(self)
+        return content
+
+    monkeypatch.setattr(gpcanet.memory.Path, "read_text", read_text)
+    assert available_bytes() is None
+
+
+def bytes_of(X, **parameters):
+    return fit_bytes(GPCA(4, **parameters), Graph.without_edges(X.shape[0]), X)
+
+
+def test_the_estimate_grows_with_what_is_held():
+    X = np.zeros((1000, 300), np.float32)
+    code = gpcanet.memory.BYTES_OF_CODE
+    single, double = bytes_of(X) - code, bytes_of(X.astype(float)) - code
+    assert single == 4.5 * X.nbytes
+    assert double == 2 * single
+    few = bytes_of(sp.csr_array(X), eigen_solver="lanczos") - code
+    assert few < single / 10
+    edges = Graph.from_edge_index(np.array([[0, 1], [1, 2]]), n_nodes=1000, each_once=True)
+    assert fit_bytes(GPCA(4), edges, X) - code == single + 10 * 4

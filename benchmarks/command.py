@@ -35,7 +35,9 @@ REPEATS = 5
 def seconds(arguments: list[str], kernel_cache: str) -> float:
     start = time.perf_counter()
     environment = {**os.environ, "NUMBA_CACHE_DIR": kernel_cache}
-    subprocess.run([sys.executable, *arguments], check=True, env=environment)
+    subprocess.run(
+        [sys.executable, *arguments], check=True, env=environment, stdout=subprocess.DEVNULL
+    )
     return time.perf_counter() - start
 
 

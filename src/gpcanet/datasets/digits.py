@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 import numpy as np
-import sklearn.datasets
 
 from .dataset import About, Dataset
 from .download import Progress
@@ -30,7 +29,9 @@ def load_digits(
     progress: Progress | None = None,
 ) -> Dataset:
     """Digits, each joined to its nearest; the other arguments have nothing to do here."""
-    X, y = sklearn.datasets.load_digits(return_X_y=True)
+    from sklearn import datasets  # here, so that the list of datasets need not wait for it
+
+    X, y = datasets.load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     train = np.concatenate([order[y[order] == digit][:5] for digit in range(10)])
     rest = order[~np.isin(order, train)]

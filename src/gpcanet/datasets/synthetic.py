@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.neighbors import kneighbors_graph
 
 from ..graph import Graph
 from .dataset import Dataset
@@ -107,6 +106,8 @@ def neighbor_graph(X: Any, n_neighbors: int = 10, *, node_ids: Any = None) -> Gr
     >>> neighbor_graph(np.array([[0.0], [0.1], [5.0], [5.1]]), n_neighbors=1).n_edges
     2
     """
+    from sklearn.neighbors import kneighbors_graph
+
     nearest = kneighbors_graph(X, n_neighbors).tocoo()
     return Graph.from_edge_index(
         [nearest.row, nearest.col], n_nodes=X.shape[0], node_ids=node_ids, each_once=True

@@ -217,11 +217,50 @@ def test_an_existing_file_is_refused_before_any_work(target):
     assert untouched(target)
 
 
-def test_a_file_that_appeared_meanwhile_is_not_replaced(tmp_path):
+@pytest.fixture(params=["links", "no links"])
+def links(request, monkeypatch):
+    """A file system with hard links, or one that has none."""
+
+    def refuse(*args):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    if request.param == "no links":
+        monkeypatch.setattr(gpcanet.atomic.os, "link", refuse)
+
+
+def test_a_file_that_appeared_meanwhile_is_not_replaced(tmp_path, links):
     path = tmp_path / "new.bin"
     with pytest.raises(FileExistsError, match="exists"), whole_file(path):
         path.write_bytes(OLD)
     assert untouched(path)
+
+
+def test_a_file_that_appeared_after_the_last_check_is_not_replaced(tmp_path, monkeypatch):
+    path = tmp_path / "new.bin"
+    check = gpcanet.atomic.check_target
+
+    def check_and_be_overtaken(target, *, overwrite):
+        check(target, overwrite=overwrite)
+        if os.listdir(tmp_path):  # not the check before the work
+            path.write_bytes(OLD)
+        return target
+
+    monkeypatch.setattr(gpcanet.atomic, "check_target", check_and_be_overtaken)
+    with (
+        pytest.raises(FileExistsError, match=r"new\.bin exists; choose another name or allow"),
+        whole_file(path) as file,
+    ):
+        file.write(b"new")
+    assert untouched(path)
+
+
+def test_a_new_file_needs_no_links(tmp_path, links):
+    path = tmp_path / "new.bin"
+    with whole_file(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_nlink == 1
+    assert os.listdir(tmp_path) == [path.name]
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

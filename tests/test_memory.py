@@ -9,19 +9,28 @@ import pytest
 import scipy.sparse as sp
 
 import gpcanet.memory
-from gpcanet import GPCA, Graph
+from gpcanet import GPCA, GPCAClassifier, Graph
 from gpcanet.memory import available_bytes, fit_bytes, tell_memory
 
 # Peak resident memory over that before the fit, by a thread that looks every few milliseconds.
 MEASURE = """
 import os, threading, time
 import numpy as np
-from gpcanet import GPCA, Graph
+from gpcanet import GPCA, GPCAClassifier, Graph
 from gpcanet.memory import fit_bytes
 
-N_NODES, WIDTH, N_EDGES = 300_000, 128, 1_000_000
 rng = np.random.default_rng(0)
-X = rng.standard_normal((N_NODES, WIDTH), dtype=np.float32)
+if MODEL == "GPCA":
+    N_NODES, WIDTH, N_EDGES = 300_000, 128, 1_000_000
+    X = rng.standard_normal((N_NODES, WIDTH), dtype=np.float32)
+    y, n_labelled = None, 0
+    model = GPCA(16, alpha=1.0, tol=1e-2)
+else:
+    N_NODES, WIDTH, N_EDGES = 30_000, 256, 100_000
+    X = rng.random((N_NODES, WIDTH), dtype=np.float32)
+    y, n_labelled = rng.integers(2, size=N_NODES), N_NODES
+    model = GPCAClassifier(normalize_embedding=False, C=0.3, correct_and_smooth=False, cv=2,
+                           tol=1e-2)
 graph = Graph.from_edge_index(rng.integers(0, N_NODES, (2, N_EDGES)), n_nodes=N_NODES,
                               each_once=True)
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -40,23 +49,28 @@ def watch():
 
 watcher = threading.Thread(target=watch)
 watcher.start()
-model = GPCA(16, alpha=1.0, tol=1e-2)
-model.fit(X, graph=graph)
+model.fit(X, y, graph=graph)
 done = True
 watcher.join()
-print(X.nbytes, peak - before, fit_bytes(model, graph, X))
+print(X.nbytes, peak - before, fit_bytes(model, graph, X, n_labelled))
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
-def test_the_estimate_is_near_the_measured_peak():
+@pytest.mark.parametrize(
+    ("model", "smallest", "factor"), [("GPCA", 150e6, 1.5), ("GPCAClassifier", 30e6, 1.6)]
+)
+def test_the_estimate_is_near_the_measured_peak(model, smallest, factor):
     output = subprocess.run(
-        [sys.executable, "-c", MEASURE], check=True, capture_output=True, text=True
+        [sys.executable, "-c", f"MODEL = {model!r}\n{MEASURE}"],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     block, measured, estimated = map(int, output.split())
-    assert block > 150e6
+    assert block > smallest
     assert measured > block
-    assert measured / 1.5 < estimated < measured * 1.5, f"{estimated:.3g} for {measured:.3g} bytes"
+    assert measured / factor < estimated < measured * factor, f"{estimated:,} for {measured:,}"
 
 
 def small():
@@ -126,3 +140,34 @@ def test_the_estimate_grows_with_what_is_held():
     assert few < single / 10
     edges = Graph.from_edge_index(np.array([[0, 1], [1, 2]]), n_nodes=1000, each_once=True)
     assert fit_bytes(GPCA(4), edges, X) - code == single + 10 * 4
+
+
+def more_than_a_fit(X, n_labelled=0, **parameters):
+    """What a classifier holds beyond a fit of GPCA."""
+    graph = Graph.without_edges(X.shape[0])
+    classifier = GPCAClassifier(4, **parameters)
+    return fit_bytes(classifier, graph, X, n_labelled) - fit_bytes(GPCA(4), graph, X)
+
+
+def test_a_classifier_holds_more():
+    X = np.zeros((1000, 300), np.float32)
+    X[:, :100] = 1
+    whole, row = 1000 * 4 * 4, 4 * 4
+    copies = X.nbytes + 100_000 * 8
+    assert more_than_a_fit(X) == copies + 3 * whole
+    assert more_than_a_fit(X, 50) == copies + 3 * whole + 9 * 50 * row
+    assert more_than_a_fit(X, 50, alpha=1) == copies + whole + 3 * 50 * row
+    assert more_than_a_fit(X, 50, combine="select") == copies + whole + 9 * 50 * row
+    assert more_than_a_fit(X, 50, beta=0.1, cv=3) == copies + 3 * whole + 4 * 9 * 50 * row
+    assert more_than_a_fit(-X, 50) == X.nbytes + 3 * whole + 6 * 50 * row  # no tf-idf
+    assert more_than_a_fit(X, 50, feature_scaling="none") == 3 * whole + 3 * 50 * row
+    assert more_than_a_fit(sp.csr_array(X)) == 100_000 * 8 + 3 * whole
+
+
+def test_a_large_fit_of_a_classifier_is_told_by_its_labels(monkeypatch):
+    monkeypatch.setattr(gpcanet.memory, "available_bytes", lambda: None)
+    _, graph, X = small()
+    X = np.abs(X)
+    assert tell_memory(GPCAClassifier(4), graph, X) is None
+    sentence = tell_memory(GPCAClassifier(4), graph, X, 10**7)
+    assert sentence == "this will take about 2.7 GiB of memory"

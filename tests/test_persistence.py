@@ -137,6 +137,9 @@ def test_a_classifier_is_the_same_after_loading(tmp_path, kind):
     model = CLASSIFIERS[kind]()
     again = saved_and_loaded(model, tmp_path)
     assert type(again) is GPCAClassifier
+    for result in ("transduction_", "label_distributions_"):  # of the training nodes
+        assert not hasattr(again, result)
+        delattr(model, result)
     assert differences(model, again) == []
     assert again.get_params() == model.get_params()
     rows, more = (X[5:35], PART) if kind == "nodes" else (X, {})
@@ -151,6 +154,17 @@ def test_a_classifier_is_the_same_after_loading(tmp_path, kind):
         again.predict(rows, graph=graph, **more).tolist()
         == model.predict(rows, graph=graph, **more).tolist()
     )
+
+
+def test_a_plain_classifier_keeps_nothing_of_its_training_nodes(tmp_path):
+    sizes = []
+    for times in (1, 50):
+        model = classifier(
+            np.tile(Y, times), np.tile(X, (times, 1)), graph=None, correct_and_smooth=False
+        )()
+        save_model(model, tmp_path / f"{times}.safetensors")
+        sizes.append((tmp_path / f"{times}.safetensors").stat().st_size)
+    assert sizes[1] < sizes[0] + 100  # numbers in the header may have a digit more
 
 
 # -- no pickle ----------------------------------------------------------------------------------

@@ -39,7 +39,10 @@ def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
             file.flush()
             os.fsync(file.fileno())
         check_target(path, overwrite=overwrite)
-        os.replace(part, path)
+        if overwrite:
+            os.replace(part, path)
+        else:
+            _give_free_name(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
@@ -70,12 +73,29 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file")
     if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists; choose another name or allow it to be replaced")
+        raise _exists(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"folder {path.parent} does not exist; make it first")
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(f"folder {path.parent} may not be written to; choose another")
     return path
+
+
+def _exists(path: Path) -> FileExistsError:
+    return FileExistsError(f"{path} exists; choose another name or allow it to be replaced")
+
+
+def _give_free_name(part: Path, path: Path) -> None:
+    """Rename, unless a file has that name by now: a rename would replace it, a link does not."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError:  # the file system has no links
+        check_target(path, overwrite=False)
+        os.replace(part, path)
+    else:
+        part.unlink()
 
 
 def _hidden_beside(path: Path) -> Path:

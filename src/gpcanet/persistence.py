@@ -36,7 +36,9 @@ def save_model(
     """Write a fitted GPCA or GPCAClassifier to one file, whole or not at all.
 
     Labels, and the graph they belong to, are part of a model with ``beta > 0`` and of a
-    classifier that corrects and smooths; other models keep nothing of their training nodes.
+    classifier that corrects and smooths; rows of X, and their graph, of a model fitted with
+    ``nodes``. Other models keep nothing of their training nodes. ``transduction_`` and
+    ``label_distributions_`` of a classifier are results, not the model, and are not saved.
 
     Examples
     --------
@@ -74,7 +76,11 @@ def save_model(
 
 
 def load_model(path: str | os.PathLike[str]) -> GPCA | GPCAClassifier:
-    """The model that ``save_model`` wrote; it transforms to the same bytes."""
+    """The model that ``save_model`` wrote; it transforms to the same bytes.
+
+    A classifier comes back without ``transduction_`` and ``label_distributions_``; ``predict``
+    and ``predict_proba`` on the training nodes give them again.
+    """
     header, arrays = _read(Path(path))
     if header.get("kind") not in ("GPCA", "GPCAClassifier"):
         raise ValueError(f"{path} is no model of GPCANet: its kind is {header.get('kind')!r}")
@@ -148,7 +154,9 @@ def _unpack_gpca(tree: dict[str, Any]) -> GPCA:
 def _pack_classifier(model: GPCAClassifier) -> dict[str, Any]:
     return {
         "parameters": model.get_params(),
-        "fitted": _fitted_attributes(model, without=("gpca_",)),
+        "fitted": _fitted_attributes(
+            model, without=("gpca_", "transduction_", "label_distributions_")
+        ),
         "gpca": [_pack_gpca(gpca) for gpca in model.gpca_],
         "heads": [vars(head) for head in model._heads],
         "scaler": vars(model._scaler),

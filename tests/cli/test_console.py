@@ -69,7 +69,8 @@ def test_a_dumb_terminal_gets_plain_lines_and_letters_it_knows():
     settings = {"TERM": "dumb", "PYTHONIOENCODING": "ascii"}
     out, drawn = run_on_terminal("embed", *files, "-o", "é.parquet", **settings)
     assert "\x1b" not in out + drawn
-    assert [line[:11] for line in drawn.splitlines()] == ["?: 36 nodes"]  # and no empty ones
+    begun = [line[:11] for line in drawn.splitlines()]
+    assert begun == ["?: 36 nodes", "36 nodes la"]  # and no empty ones
     assert out.startswith("36 nodes in 3 dimensions: ?.parquet (")
     assert Path("é.parquet").exists()
 

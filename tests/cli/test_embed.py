@@ -112,14 +112,13 @@ def test_a_saved_model_gives_the_same_bytes_and_takes_other_files(gpcanet):
     Z = read_embedding(Path("again.csv"))[1]
     np.testing.assert_allclose(Z, embed(source, y, beta=0.3), rtol=0, atol=1e-12)
 
-    other = write_blocks(Path(), names=np.array(["a", "b", "c", "d", "e"]))
-    assert gpcanet("embed", *other, "--model", "m.safetensors", "-o", "other.csv").code == 0
-    ids, Z = read_embedding(Path("other.csv"))
-    assert ids[0] == "blocks-0"
-    assert Z.shape == (60, 5)
-    narrow = write_blocks(Path(), name="narrow")
-    ended = gpcanet("embed", *narrow, "--model", "m.safetensors", "-o", "z.csv")
-    assert "3 features" in ended.complaint_after_notes
+    other = make_source(np.array([f"other {i}" for i in range(30)], object))
+    moved = write_files(other)
+    assert gpcanet("embed", *moved, "--model", "m.safetensors", "-o", "other.csv").code == 0
+    assert read_embedding(Path("other.csv"))[0][0] == "other 0"
+    foreign = write_blocks(Path(), name="foreign")
+    ended = gpcanet("embed", *foreign, "--model", "m.safetensors", "-o", "z.csv")
+    assert "foreign lacks the feature 'f0' that the model needs" in ended.complaint_after_notes
     assert not Path("z.csv").exists()
 
 
@@ -127,7 +126,10 @@ def test_a_model_alone_may_be_saved(gpcanet):
     source = make_source(IDS)
     ended = gpcanet("embed", *write_files(source), "-k", 2, "--save-model", "m.safetensors")
     assert ended.code == 0
-    Z = load_model("m.safetensors").transform(source.X, graph=Graph(source.adjacency))
+    model = load_model("m.safetensors")
+    assert model.feature_names_in_.tolist() == ["f0", "f1", "f2", "f3", "f4"]
+    del model.feature_names_in_  # an array has no names to compare
+    Z = model.transform(source.X, graph=Graph(source.adjacency))
     np.testing.assert_allclose(Z, embed(source, n_components=2), rtol=0, atol=1e-12)
     assert sorted(path.name for path in Path().glob("m*")) == ["m.safetensors"]
 
@@ -194,12 +196,12 @@ def never_loaded(monkeypatch):
     ("options", "reason"),
     [
         (["-o", "old.csv"], "old.csv exists; choose another name or use --force to replace it"),
-        (["--save-model", "old.csv"], "old.csv exists"),
+        (["--save-model", "old.safetensors"], "old.safetensors exists"),
         (["-o", "folder.csv", "--force"], "folder.csv is a folder"),
         (["-o", "nowhere/z.csv"], "folder nowhere does not exist"),
         (["-o", "z.xlsx"], "z.xlsx: results are written as .parquet, .csv, .npz"),
         (["-o", "z"], "z: results are written as"),
-        (["-o", "z.csv", "--save-model", "z.csv"], "both z.csv"),
+        (["-o", "z.csv", "--save-model", "z.csv"], "z.csv: models are saved as .safetensors"),
         (["-o", "z.csv", "--model", "a", "--save-model", "b"], "give one"),
         (["-o", "z.csv", "--model", "nowhere.safetensors"], "nowhere.safetensors is no file"),
         (["-o", "z.csv", "--model", "old.csv"], "old.csv is no model of GPCANet, or damaged"),
@@ -210,10 +212,15 @@ def never_loaded(monkeypatch):
 )
 def test_bad_options_are_refused_before_the_work(gpcanet, command, options, reason):
     Path("old.csv").write_text("old")
+    Path("old.safetensors").write_text("old")
     Path("folder.csv").mkdir()
     assert reason in gpcanet(command, "digits", *options).complaint
     assert Path("old.csv").read_text() == "old"
-    assert sorted(path.name for path in Path().iterdir()) == ["folder.csv", "old.csv"]
+    assert sorted(path.name for path in Path().iterdir()) == [
+        "folder.csv",
+        "old.csv",
+        "old.safetensors",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +230,10 @@ def test_bad_options_are_refused_before_the_work(gpcanet, command, options, reas
         (["-o", "z.csv"], "give the name of a dataset, or --features and --edges"),
         (["--edges", "e.csv", "-o", "z.csv"], "give the name of a dataset, or --features"),
         (["digits", "--edges", "e.csv", "-o", "z.csv"], "dataset (digits) or files (e.csv)"),
-        (["digits", "--neighbors", "3", "-o", "z.csv"], "digits has edges already"),
+        (
+            ["digits", "--neighbors", "3", "-o", "z.csv"],
+            "--neighbors is for files; digits has all it needs",
+        ),
         (["dig", "-o", "z.csv"], "dataset 'dig' is not known; there are cora, citeseer"),
         (["cora", "-o", "z.csv"], "cora"),  # not to be had without a network
         (["digits", "-o", "z.csv", "extra"], "extra"),

@@ -27,7 +27,7 @@ from gpcanet.datasets import DataError, DataUnavailableError, block_model, ogb
 NAME = "ogbn-arxiv"
 MODEL = block_model(200, 600, n_features=5, n_classes=4)
 UNLABELLED = 7
-CLASS_NAMES = ["arxiv cs na", "Patio, Lawn & Garden", "", "dé"]
+CLASS_NAMES = ["arxiv cs na", "Patio, Lawn & Garden", "class 2", "dé"]  # the third has none there
 
 
 def listed_edges():
@@ -259,6 +259,28 @@ def test_offline_and_nothing_there(tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.parametrize("file", [".", "ogb"])
+def test_a_cache_that_cannot_be_made_is_told_as_such(own, server, tmp_path, file):
+    (tmp_path / "cache" / file).parent.mkdir(exist_ok=True)
+    (tmp_path / "cache" / file).write_text("a file where the folder should be")
+    for data_dir in (own, None):
+        with pytest.raises(
+            DataUnavailableError, match=r"cache/ogb cannot be written to .*GPCANET_CACHE_DIR"
+        ):
+            load(data_dir, offline=False)
+    assert server.requests == []
+
+
+def test_a_cache_that_may_not_be_looked_into_is_told_as_such(own, monkeypatch):
+    def refuse(self, *args, **kwargs):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    monkeypatch.setattr(Path, "is_dir", lambda self: self == own or refuse(self))
+    with pytest.raises(DataUnavailableError, match="cache/ogb cannot be written to"):
+        load(own)
+
+
 def test_two_at_once_fetch_once(server):
     server.pages["/arxiv.zip"].seconds = 0.2
     results = []
@@ -421,6 +443,8 @@ N_LINES = EDGES.shape[1]
         (TEST, 1, TEXTS[TRAIN][1], rf"names node {TEXTS[TRAIN][1]}, which the split named before"),
         (MAPPING, 2, "4,far", r"must name each class from 0 to 3 once"),
         (MAPPING, 2, "1,twice", r"must name each class from 0 to 3 once"),
+        (MAPPING, 2, "0,dé", r"has one name for several classes"),
+        (MAPPING, 2, "0,class 2", r"has one name for several classes"),
         (MAPPING, 2, "0", r"is damaged \("),
         (MAPPING, 2, "0," + "a" * 100_000, r"has more than 65,536 bytes"),
     ],
@@ -433,6 +457,11 @@ def test_values_that_do_not_belong(tmp_path, member, line, text, match):
 @pytest.mark.parametrize("member", [member for member in CONTENTS if member != MAPPING])
 def test_missing_members(tmp_path, member):
     refuse(CONTENTS | {member: None}, tmp_path, f"arxiv/{member} is missing; fetch it anew")
+
+
+def test_a_class_that_is_not_listed_is_called_by_its_number(own):
+    (own / "arxiv.zip").write_bytes(packed(with_line(MAPPING, 2, None)))
+    assert load(own).class_names.tolist() == ["class 0", *CLASS_NAMES[1:]]
 
 
 def test_without_mapping_classes_have_no_names(own):

@@ -1,5 +1,6 @@
 """Where the Planetoid files come from, in which order, and that wrong bytes never load."""
 
+import errno
 import hashlib
 import io
 import json
@@ -289,13 +290,35 @@ def test_a_variable_switched_off_is_as_none(monkeypatch, value):
     assert not is_offline()
 
 
-def test_a_cache_that_cannot_be_made_is_told_as_such(world):
+UNWRITABLE = rf"planetoid/cora cannot be written to \(.*\); name another by {CACHE_DIR_VARIABLE}"
+
+
+@pytest.mark.parametrize("file", [".", "planetoid", "planetoid/cora"])
+def test_a_cache_that_cannot_be_made_is_told_as_such(world, file):
     world.put_upstream()
-    world.cache.mkdir()
-    (world.cache / "planetoid").write_text("a file where the folder should be")
-    with pytest.raises(OSError, match="planetoid"):
+    (world.cache / file).parent.mkdir(parents=True, exist_ok=True)
+    (world.cache / file).write_text("a file where the folder should be")
+    with pytest.raises(DataUnavailableError, match=UNWRITABLE):
         read_files("cora")
     assert world.asked() == []
+
+
+def test_a_cache_that_may_not_be_written_to_is_told_as_such(world, monkeypatch):
+    world.put_upstream()
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    with pytest.raises(DataUnavailableError, match=UNWRITABLE):
+        read_files("cora")
+    assert world.asked() == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_not_called_unavailable(world, monkeypatch, number):
+    def full(*args, **kwargs):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    with pytest.raises(OSError, match=os.strerror(number)):
+        read_files("cora")
 
 
 def test_progress_is_told_of_every_file(world):

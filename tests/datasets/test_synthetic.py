@@ -39,6 +39,14 @@ def test_nodes_and_classes_are_drawn_by_expected_degree(draws, homophily):
     assert np.all(np.abs(drawn - expected) <= 5 * np.sqrt(expected) + 1)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_classes_may_be_empty(seed):
+    data = block_model(12, 60, n_classes=8, homophily=1.0, seed=seed)
+    rows, columns = data.graph.adjacency.nonzero()
+    assert len(rows) > 0
+    np.testing.assert_array_equal(data.y[rows], data.y[columns])
+
+
 def test_a_block_model_may_have_no_edges():
     assert block_model(10, 0).graph.n_edges == 0
 

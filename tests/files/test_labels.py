@@ -38,6 +38,8 @@ def test_labels_of_every_kind(tmp_path, kind, write):
         data = load(tmp_path, labels=parquet(id=NAMES, label=values))
     else:
         data = load(tmp_path, features=parquet(id=NAMES, a=[1.0, 3, 5], b=[2, 4, 7], label=values))
+    if (kind, write) == ("truths", "csv"):
+        classes = ["False", "True"]  # as they stand there
     assert data.class_names.tolist() == classes
     assert data.y.tolist() == codes
     assert data.X.tolist() == X
@@ -75,7 +77,10 @@ def test_a_split_beside_the_labels(tmp_path):
             "id,label,split\nx,r,train\n\ny,g,often\n",
             r"labels\.csv, line 4: 'often' in column 'spl",
         ),
-        ("id,label,split\nx,r,0\n", r"line 2: 0 in column 'split' must be train, validation, test"),
+        (
+            "id,label,split\nx,r,0\n",
+            r"line 2: '0' in column 'split' must be train, validation, test",
+        ),
         ("id,label\nx,1.5\ny,2\n", r"labels\.csv: column 'label' holds fractions"),
         (parquet(id=["x"], label=[datetime.date(2020, 1, 1)]), r"column 'label' holds date32"),
         (parquet(id=["x"], label=[[1]]), r"column 'label' holds list<.*>; a label must be"),

@@ -167,9 +167,9 @@ def embed(
     neighbors: o.Neighbors = None,
     drop_unknown: o.DropUnknown = False,
     components: o.Components = None,
-    alpha: Annotated[float, typer.Option("--alpha", "-a", help=o.ALPHA_HELP)] = 10.0,
-    beta: o.Beta = 0.0,
-    normalization: o.Normalization = "sym",
+    alpha: o.Alpha = None,
+    beta: o.Beta = None,
+    normalization: o.Normalization = None,
     iterations: o.Iterations = None,
     model: o.SavedModel = None,
     save_model: o.SaveModel = None,
@@ -188,25 +188,32 @@ def embed(
     from .embed import run
 
     data = o.Input(
-        dataset, features, edges, labels, id_column, source, target, weight, label_column,
-        split_column, tuple(ignore or ()), neighbors, drop_unknown, data_dir, offline or None,
-    )  # fmt: skip
-    parameters = {
+        dataset=dataset,
+        features=features,
+        edges=edges,
+        labels=labels,
+        id_column=id_column,
+        source=source,
+        target=target,
+        weight=weight,
+        label_column=label_column,
+        split_column=split_column,
+        ignore=tuple(ignore or ()),
+        neighbors=neighbors,
+        drop_unknown=drop_unknown,
+        data_dir=data_dir,
+        offline=offline or None,
+    )
+    settings = {
         "n_components": components,
         "alpha": alpha,
         "beta": beta,
         "normalization": normalization,
-        **({} if iterations is None else {"solver": "fixed-point", "n_iter": iterations}),
+        "n_iter": iterations,
+        "solver": None if iterations is None else "fixed-point",
     }
-    run(
-        Console(quiet=quiet, as_json=as_json),
-        data,
-        parameters,
-        output=output,
-        model_path=model,
-        save_path=save_model,
-        force=force,
-    )
+    results = o.Results(output, model, save_model, force)
+    run(Console(quiet=quiet, as_json=as_json), data, _given(settings), results)
 
 
 @app.command()
@@ -226,22 +233,16 @@ def classify(
     neighbors: o.Neighbors = None,
     drop_unknown: o.DropUnknown = False,
     components: o.Components = None,
-    alpha: Annotated[
-        list[float] | None,
-        typer.Option(
-            "--alpha",
-            "-a",
-            metavar="<float>",
-            help="As for embed; repeat it to average over several [5, 10 and 20].",
-        ),
-    ] = None,
-    beta: o.Beta = 0.0,
-    normalization: o.Normalization = "sym",
+    alpha: o.Alphas = None,
+    beta: o.Beta = None,
+    normalization: o.Normalization = None,
     test_share: Annotated[
-        float,
-        typer.Option(help="Without a split: this share of the labels is kept back for the report."),
-    ] = 0.2,
-    seed: Annotated[int, typer.Option(min=0, help="Which labels are kept back.")] = 0,
+        float | None,
+        typer.Option(help="Without a split: share of labels kept back for the report [0.2]."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Decides which labels are kept back [0].")
+    ] = None,
     model: o.SavedModel = None,
     save_model: o.SaveModel = None,
     force: o.Force = False,
@@ -261,26 +262,37 @@ def classify(
     from .classify import run
 
     data = o.Input(
-        dataset, features, edges, labels, id_column, source, target, weight, label_column,
-        split_column, tuple(ignore or ()), neighbors, drop_unknown, data_dir, offline or None,
-    )  # fmt: skip
-    parameters = {
+        dataset=dataset,
+        features=features,
+        edges=edges,
+        labels=labels,
+        id_column=id_column,
+        source=source,
+        target=target,
+        weight=weight,
+        label_column=label_column,
+        split_column=split_column,
+        ignore=tuple(ignore or ()),
+        neighbors=neighbors,
+        drop_unknown=drop_unknown,
+        data_dir=data_dir,
+        offline=offline or None,
+    )
+    settings = {
         "n_components": components,
+        "alpha": alpha,
         "beta": beta,
         "normalization": normalization,
-        **({"alpha": alpha} if alpha else {}),
     }
-    run(
-        Console(quiet=quiet, as_json=as_json),
-        data,
-        parameters,
-        output=output,
-        test_share=test_share,
-        seed=seed,
-        model_path=model,
-        save_path=save_model,
-        force=force,
-    )
+    holding_out = {"test_share": test_share, "seed": seed}
+    results = o.Results(output, model, save_model, force)
+    console = Console(quiet=quiet, as_json=as_json)
+    run(console, data, _given(settings), results, _given(holding_out))
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """What the user has set; the estimators know the defaults of the rest."""
+    return {name: value for name, value in options.items() if value not in (None, [])}
 
 
 @datasets_app.command("list")

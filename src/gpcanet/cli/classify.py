@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,60 +10,57 @@ import numpy as np
 from ..classifier import GPCAClassifier
 from ..datasets import Dataset
 from ..files import write_predictions
-from ..gpca import GPCA
 from ..memory import tell_memory
 from ..persistence import load_model, save_model
 from .console import Console
-from .options import Input, check_outputs
+from .learnt import columns_as_learnt, remember_columns
+from .options import Input, Results
 from .report import Report
 
 
 def run(
     console: Console,
     data: Input,
-    parameters: dict[str, Any],
-    *,
-    output: Path | None,
-    test_share: float,
-    seed: int,
-    model_path: Path | None,
-    save_path: Path | None,
-    force: bool,
+    settings: dict[str, Any],
+    results: Results,
+    holding_out: dict[str, Any],
 ) -> None:
+    results.check({**settings, **holding_out})
+    test_share, seed = holding_out.get("test_share", 0.2), holding_out.get("seed", 0)
     if not 0 <= test_share < 1:
         raise ValueError(f"--test-share {test_share} must be at least 0 and less than 1")
-    if model_path is not None and save_path is not None:
-        raise ValueError("--model applies a saved model and --save-model keeps a new one; give one")
-    check_outputs(output, save_path, force=force)
-    GPCAClassifier(**parameters)._check_parameters()
-    model = None if model_path is None else load_model(model_path)
-    if model is not None and not isinstance(model, GPCAClassifier):
-        raise ValueError(f"{model_path} is a {type(model).__name__}; use gpcanet embed")
+    model = GPCAClassifier(**settings) if results.model is None else load_model(results.model)
+    if not isinstance(model, GPCAClassifier):
+        raise ValueError(f"{results.model} is a {type(model).__name__}; use gpcanet embed")
+    model._check_parameters()
 
     dataset = data.load(console)
-    console.note(tell_memory(GPCA(parameters["n_components"]), dataset.graph, dataset.X))
-    if model is None:
-        model, report, probabilities = _learn(console, dataset, parameters, test_share, seed)
+    n_labelled = int(np.sum(dataset.y >= 0))
+    console.note(tell_memory(model, dataset.graph, dataset.X, n_labelled))
+    if results.model is None:
+        model, report, probabilities = _learn(console, dataset, settings, test_share, seed)
+        remember_columns(model, dataset)
     else:
+        X = columns_as_learnt(model, dataset, console)
         with console.phase("predicting"):
-            probabilities = model.predict_proba(dataset.X, graph=dataset.graph)
+            probabilities = model.predict_proba(X, graph=dataset.graph)
         judged = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
-        report = _report(dataset, model, probabilities, judged, "labelled nodes")
+        who = "labelled nodes, which the model may have learnt from"
+        report = _report(dataset, model, probabilities, judged, who)
 
     with console.phase("writing"):
-        if output is not None:
+        if results.output is not None:
             write_predictions(
-                output, dataset.graph, model.classes_, probabilities,
-                id_name=data.id_name, overwrite=force,
+                results.output, dataset.graph, model.classes_, probabilities,
+                id_name=data.id_name, overwrite=results.force,
             )  # fmt: skip
-        if save_path is not None:
-            save_model(model, save_path, overwrite=force)
-    written = [str(path) for path in (output, save_path) if path is not None]
+        if results.save_model is not None:
+            save_model(model, results.save_model, overwrite=results.force)
     values = {
         "nodes": dataset.graph.n_nodes,
         "edges": dataset.graph.n_edges,
         "features": dataset.X.shape[1],
-        "labelled": int(np.sum(dataset.y >= 0)),
+        "labelled": n_labelled,
         "report": None if report is None else report.values(),
         "decided": {
             "alphas": list(model.alphas_),
@@ -73,10 +69,11 @@ def run(
             "C": model.C_,
             "correct_and_smooth": bool(model.correct_and_smooth_),
         },
+        "notes": list(dataset.notes),
         "seconds": console.seconds,
-        "written": written,
+        "written": results.written,
     }
-    files = f"written: {', '.join(written)} " if written else ""
+    files = f"written: {', '.join(results.written)} " if results.written else ""
     ending = f"\n{files}({sum(console.seconds.values()):.1f} s)"
     console.result(values, *([] if report is None else [report.show()]), ending)
 
@@ -87,8 +84,8 @@ def _learn(
     """A model, what labels kept back say of it, and the probabilities of every node."""
     if not np.any(dataset.y >= 0):
         raise ValueError("no node has a label; give --labels, or --label with a column of features")
-    has_split = len(dataset.train) > 0
-    if not has_split and len(dataset.validation) + len(dataset.test):
+    has_split = dataset.has_split
+    if has_split and not len(dataset.train):
         raise ValueError("the split has no labelled node for train; mark some, or drop that column")
     if not has_split:
         dataset = _hold_out(dataset, test_share, seed)
@@ -103,6 +100,8 @@ def _learn(
     )
     if report is None:
         console.note("no report: no label was kept back to judge by")
+    elif not has_split and not console.as_json:
+        console.note("what is written has learnt from these labels, too")
     if has_split or report is None:
         return model, report, model.label_distributions_
     # The split was only for the report: what is written and kept has learnt from every label.
@@ -150,11 +149,10 @@ def _report(
     """None where no label was kept back."""
     if len(judged) == 0:
         return None
-    known = {name: code for code, name in enumerate(model.classes_.tolist())}
+    codes = {name: code for code, name in enumerate(model.classes_.tolist())}
     names = _named(dataset, dataset.y)[judged].tolist()
-    truth = [known.get(name, -1) for name in names]
-    if -1 in truth:
-        missing = names[truth.index(-1)]
-        raise ValueError(f"the label {missing!r} is not among those the model has learnt")
+    for name in sorted(set(names) - set(codes), key=str):  # never predicted, and so always missed
+        codes[name] = len(codes)
+    truth = np.array([codes[name] for name in names])
     predicted = probabilities[judged].argmax(axis=1)
-    return Report([str(name) for name in known], np.array(truth), predicted, who)
+    return Report([str(name) for name in codes], truth, predicted, who)

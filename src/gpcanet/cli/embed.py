@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from ..files import write_embedding
@@ -10,46 +9,43 @@ from ..gpca import GPCA
 from ..memory import tell_memory
 from ..persistence import load_model, save_model
 from .console import Console
-from .options import Input, check_outputs
+from .learnt import columns_as_learnt, remember_columns
+from .options import Input, Results
 
 
-def run(
-    console: Console,
-    data: Input,
-    parameters: dict[str, Any],
-    *,
-    output: Path | None,
-    model_path: Path | None,
-    save_path: Path | None,
-    force: bool,
-) -> None:
-    if output is None and save_path is None:
+def run(console: Console, data: Input, settings: dict[str, Any], results: Results) -> None:
+    if not results.written:
         raise ValueError("nothing to write: give --output, --save-model or both")
-    if model_path is not None and save_path is not None:
-        raise ValueError("--model applies a saved model and --save-model keeps a new one; give one")
-    # What cannot be written or done is found out before the work, not after it.
-    check_outputs(output, save_path, force=force)
-    model = GPCA(**parameters) if model_path is None else load_model(model_path)
+    results.check(settings)
+    model = GPCA(**settings) if results.model is None else load_model(results.model)
     if not isinstance(model, GPCA):
-        raise ValueError(f"{model_path} is a {type(model).__name__}; use gpcanet classify")
+        raise ValueError(f"{results.model} is a {type(model).__name__}; use gpcanet classify")
     model._check_parameters()
 
     dataset = data.load(console)
     console.note(tell_memory(model, dataset.graph, dataset.X))
+    fitted = {}
     with console.phase("embedding"):
-        if model_path is not None:
-            Z = model.transform(dataset.X, graph=dataset.graph)
+        if results.model is not None:
+            Z = model.transform(columns_as_learnt(model, dataset, console), graph=dataset.graph)
         else:
-            y = dataset.visible_labels() if len(dataset.train) else dataset.y
+            y = dataset.visible_labels() if dataset.has_split else dataset.y
             Z = model.fit_transform(dataset.X, y, graph=dataset.graph)
-            if save_path is not None:  # so that --model gives the same bytes later
+            if results.save_model is not None:  # so that --model gives the same bytes later
                 Z = model.transform(dataset.X, graph=dataset.graph)
+            fitted = {
+                "iterations": int(model.n_iter_),
+                "residual": float(model.residual_),
+                "objective": float(model.objective_),
+            }
     with console.phase("writing"):
-        if output is not None:
-            write_embedding(output, dataset.graph, Z, id_name=data.id_name, overwrite=force)
-        if save_path is not None:
-            save_model(model, save_path, overwrite=force)
-    written = [str(path) for path in (output, save_path) if path is not None]
+        if results.output is not None:
+            write_embedding(
+                results.output, dataset.graph, Z, id_name=data.id_name, overwrite=results.force
+            )
+        if results.save_model is not None:
+            remember_columns(model, dataset)
+            save_model(model, results.save_model, overwrite=results.force)
     console.result(
         {
             "nodes": dataset.graph.n_nodes,
@@ -58,12 +54,11 @@ def run(
             "components": Z.shape[1],
             "alpha": float(model.alpha),
             "beta": float(model.beta),
-            "iterations": int(model.n_iter_),
-            "residual": float(model.residual_),
-            "objective": float(model.objective_),
+            **fitted,
+            "notes": list(dataset.notes),
             "seconds": console.seconds,
-            "written": written,
+            "written": results.written,
         },
-        f"{dataset.graph.n_nodes:,} nodes in {Z.shape[1]} dimensions: {', '.join(written)}"
+        f"{dataset.graph.n_nodes:,} nodes in {Z.shape[1]} dimensions: {', '.join(results.written)}"
         f" ({sum(console.seconds.values()):.1f} s)",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -71,15 +71,35 @@ DropUnknown = Annotated[
     bool, _option(_FILES, "--drop-unknown", help="Drop edges and labels of nodes without features.")
 ]
 
-ALPHA_HELP = "How much neighbours are drawn together; 0 ignores the graph, 1 to 50 is usual."
+Alpha = Annotated[
+    float | None,
+    _option(
+        _MODEL,
+        "--alpha",
+        "-a",
+        help="How much neighbours are drawn together; 0 ignores the graph, 1 to 50 is usual [10].",
+    ),
+]
+Alphas = Annotated[
+    list[float] | None,
+    _option(
+        _MODEL,
+        "--alpha",
+        "-a",
+        metavar="<float>",
+        help="As for embed; repeat it to average over several [5, 10 and 20].",
+    ),
+]
 Components = Annotated[
     int | None, _option(_MODEL, "--components", "-k", help="Dimensions [128, or all if fewer].")
 ]
 Beta = Annotated[
-    float, _option(_MODEL, "--beta", "-b", help="Weight of labels in the embedding, 0 to 1.")
+    float | None,
+    _option(_MODEL, "--beta", "-b", help="Weight of labels in the embedding, 0 to 1 [0]."),
 ]
 Normalization = Annotated[
-    str, _option(_MODEL, "--normalization", help="sym (symmetric) or rw (random walk).")
+    str | None,
+    _option(_MODEL, "--normalization", help="sym (symmetric) or rw (random walk) [sym]."),
 ]
 Iterations = Annotated[
     int | None,
@@ -105,17 +125,36 @@ Quiet = Annotated[bool, _option(_RUN, "--quiet", "-q", help="Say nothing but res
 AsJson = Annotated[bool, _option(_RUN, "--json", help="Results as JSON on standard output.")]
 
 
-def check_outputs(output: Path | None, save_path: Path | None, *, force: bool) -> None:
-    """Raise before any work is done if results or the model cannot be written."""
-    from ..atomic import check_target
-    from ..files import check_output
+@dataclass(frozen=True)
+class Results:
+    """Where results go, and whether a saved model makes them."""
 
-    if output is not None:
-        check_output(output, overwrite=force)
-    if save_path is not None:
-        check_target(save_path, overwrite=force)
-        if output is not None and output.absolute() == save_path.absolute():
-            raise ValueError(f"--output and --save-model are both {output}; give two names")
+    output: Path | None
+    model: Path | None
+    save_model: Path | None
+    force: bool
+
+    def check(self, settings: dict[str, Any]) -> None:
+        """Raise before any work is done if it could not be finished, or not as asked."""
+        from ..atomic import check_target
+        from ..files import check_output
+
+        if self.model is not None and self.save_model is not None:
+            raise ValueError(
+                "--model applies a saved model and --save-model keeps a new one; give one"
+            )
+        if self.model is not None and settings:
+            raise ValueError(f"{self.model} brings its own settings; leave out {min(settings)}")
+        if self.output is not None:
+            check_output(self.output, overwrite=self.force)
+        if self.save_model is not None:
+            if self.save_model.suffix != ".safetensors":
+                raise ValueError(f"{self.save_model}: models are saved as .safetensors")
+            check_target(self.save_model, overwrite=self.force)
+
+    @property
+    def written(self) -> list[str]:
+        return [str(path) for path in (self.output, self.save_model) if path is not None]
 
 
 @dataclass(frozen=True)
@@ -147,13 +186,31 @@ class Input:
         given = [path for path in (self.features, self.edges, self.labels) if path is not None]
         if self.dataset is not None and given:
             raise ValueError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
-        if self.dataset is not None and self.neighbors is not None:
-            raise ValueError(f"{self.dataset} has edges already; --neighbors is for files")
+        if self.dataset is not None:
+            self._refuse_options_of_files()
         with console.phase("reading"):
             data = self._load_named(console) if self.dataset is not None else self._load_files()
         told = f"{data.name}: {data.graph.summary()}, {data.X.shape[1]:,} features"
         console.note(told)
+        for note in data.notes:
+            console.note(note)
         return data
+
+    def _refuse_options_of_files(self) -> None:
+        given = {
+            "--id": self.id_column,
+            "--source": self.source != "source",
+            "--target": self.target != "target",
+            "--weight": self.weight,
+            "--label": self.label_column,
+            "--split": self.split_column,
+            "--ignore": self.ignore,
+            "--neighbors": self.neighbors,
+            "--drop-unknown": self.drop_unknown,
+        }
+        for option, value in given.items():
+            if value:
+                raise ValueError(f"{option} is for files; {self.dataset} has all it needs")
 
     def _load_named(self, console: Console) -> Dataset:
         from ..datasets import load

@@ -36,7 +36,8 @@ class Dataset:
     """An attributed graph with labels; row i of X and entry i of y belong to node i.
 
     ``train``, ``validation`` and ``test`` are positions of nodes. A label of -1 is unknown;
-    ``class_names[label]`` is what a label means, where that is known.
+    ``class_names[label]`` is what a label means, where that is known. ``notes`` are sentences
+    about what a reader of files assumed or dropped.
     """
 
     name: str
@@ -47,11 +48,17 @@ class Dataset:
     validation: np.ndarray = field(default_factory=_nobody)
     test: np.ndarray = field(default_factory=_nobody)
     class_names: np.ndarray | None = None
+    feature_names: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
     about: About | None = None
 
     @property
     def n_classes(self) -> int:
         return int(self.y.max(initial=-1)) + 1
+
+    @property
+    def has_split(self) -> bool:
+        return len(self.train) + len(self.validation) + len(self.test) > 0
 
     def visible_labels(self, *, validation: bool = True) -> np.ndarray:
         """y with -1 wherever a classifier must not look."""

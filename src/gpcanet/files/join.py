@@ -15,6 +15,7 @@ from ..datasets.dataset import Dataset
 from ..datasets.errors import DataError
 from ..datasets.synthetic import neighbor_graph
 from ..graph import Graph
+from .columns import Columns
 from .edges import Edges, check_adjacency, read_edges
 from .features import Features, read_features
 from .ids import Ids, alike, check_unique
@@ -51,15 +52,17 @@ def load_files(
     labels : path, optional
         A row per labelled node: CSV, TSV or Parquet with ids; npy or npz with a label per node.
     id_column : str, optional
-        Column of node ids in features and labels. By default "id", "node_id" or "node", or the
-        index that pandas wrote.
+        Column of node ids in features and labels (in a file without it, the default counts). By
+        default "id", "node_id" or "node", in letters of either case, or the index that pandas
+        wrote.
     source, target, weight : str
         Columns of the edges. ``weight`` is by default "weight", if there is one.
     label_column : str, optional
         Column of labels, in ``labels`` if that is given and else in ``features``. By default
-        "label", or the only column of ``labels``. Empty and -1 mean unlabelled.
+        "label", or the only column of ``labels``. Empty, NA and the like, and -1 mean
+        unlabelled.
     split_column : str, optional
-        Column beside the labels with "train", "validation" or "test". By default "split", if
+        Column of either file with "train", "validation" or "test". By default "split", if
         there is one.
     ignore : sequence of str
         Columns of ``features`` that are no features.
@@ -71,25 +74,24 @@ def load_files(
     Returns
     -------
     Dataset
-        ``graph.node_ids`` are the ids of the files; ``class_names`` their labels.
+        ``graph.node_ids`` are the ids of the files, ``class_names`` their labels; ``notes``
+        says what was assumed or dropped.
     """
-    nodes = read_features(
-        Path(features),
-        id_column=id_column,
-        label_column=label_column,
-        split_column=split_column,
-        ignore=ignore,
-        take_labels_along=labels is None,
-    )
-    found = None if edges is None else read_edges(Path(edges), source, target, weight)
-    told = nodes.labels
+    columns = Columns(id_column, label_column, split_column, tuple(ignore))
+    told = None
     if labels is not None:
-        told = read_labels(Path(labels), id_column, label_column, split_column)
-    nodes, found, told = _with_ids_alike(nodes, found, told)
+        told = read_labels(Path(labels), replace(columns, ignore=(), id_may_lack=True))
+        columns = replace(columns, id_may_lack=told.ids.name == id_column)
+    nodes = read_features(Path(features), columns, labels=told)
+    found = None if edges is None else read_edges(Path(edges), source, target, weight)
+    nodes, found, told = _with_ids_alike(nodes, found, nodes.labels)
     check_unique(nodes.ids)
+    notes: list[str] = []
+    if nodes.ids.are_rows:
+        notes.append(f"{nodes.path} has no column of node ids: node i is row i, counted from 0")
     where = nodes.path if edges is None else Path(edges)
-    graph = _join_graph(nodes, found, where, neighbors, drop_unknown)
-    y, train, validation, test = _join_labels(nodes, told, drop_unknown)
+    graph = _join_graph(nodes, found, where, neighbors, drop_unknown, notes)
+    y, train, validation, test = _join_labels(nodes, told, drop_unknown, notes)
     return Dataset(
         name=Path(features).stem,
         graph=graph,
@@ -99,6 +101,8 @@ def load_files(
         validation=validation,
         test=test,
         class_names=None if told is None else told.class_names,
+        feature_names=nodes.names,
+        notes=tuple(notes),
     )
 
 
@@ -121,7 +125,12 @@ def _with_ids_alike(
 
 
 def _join_graph(
-    nodes: Features, edges: Any, where: Path, neighbors: int | None, drop_unknown: bool
+    nodes: Features,
+    edges: Any,
+    where: Path,
+    neighbors: int | None,
+    drop_unknown: bool,
+    notes: list[str],
 ) -> Graph:
     n_nodes = nodes.X.shape[0]
     node_ids = None if nodes.ids.are_rows else np.asarray(nodes.ids.values.to_numpy())
@@ -141,6 +150,9 @@ def _join_graph(
         known = known_rows & known_columns
         weights = edges.weights
         if not known.all():
+            if not known.any():
+                raise DataError(f"no edge of {where} joins two nodes of {nodes.path}; see the ids")
+            notes.append(f"{np.sum(~known):,} edges to unknown nodes dropped")
             rows, columns = rows[known], columns[known]
             weights = None if weights is None else weights[known]
         return Graph.from_edge_index(
@@ -159,22 +171,31 @@ def _join_graph(
 
 
 def _join_labels(
-    nodes: Features, labels: Labels | None, drop_unknown: bool
+    nodes: Features, labels: Labels | None, drop_unknown: bool, notes: list[str]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The code of every node, and which of the labelled train, decide and test."""
-    y, split = np.full(nodes.X.shape[0], -1), np.full(nodes.X.shape[0], None, object)
+    n_nodes = nodes.X.shape[0]
+    y = np.full(n_nodes, -1)
+    split = np.full(n_nodes, None, object) if nodes.split is None else nodes.split
     if labels is not None:
         check_unique(labels.ids)
-        if labels.ids.are_rows and len(y) != len(labels.codes):
+        if labels.ids.are_rows and n_nodes != len(labels.codes):
             raise DataError(
                 f"{labels.ids.table.path} has {len(labels.codes)} labels and no node ids, but "
-                f"{nodes.path} has {len(y)} nodes; give one label per node"
+                f"{nodes.path} has {n_nodes} nodes; give one label per node"
             )
         rows, known = _positions(labels.ids, nodes, drop_unknown)
         y[rows[known]] = labels.codes[known]
         if labels.split is not None:
             split[rows[known]] = labels.split[known]
+        if not known.all():
+            notes.append(f"{np.sum(~known):,} labels of unknown nodes dropped")
+        n_labelled = int(np.sum(y >= 0))
+        notes.append(f"{n_labelled:,} nodes labelled, in {len(labels.class_names):,} classes")
     train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in PARTS)
+    unused = int(np.sum(y >= 0)) - len(train) - len(validation) - len(test)
+    if unused and len(train) + len(validation) + len(test):
+        notes.append(f"{unused:,} labelled nodes are in no part of the split, and not used")
     return y, train, validation, test
 
 

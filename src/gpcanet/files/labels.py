@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..datasets.errors import DataError
-from .ids import (
-    Ids,
-    are_whole,
-    find_id_column,
-    id_candidates,
-    read_ids,
-    row_numbers,
-    to_integers,
-)
+from .columns import Columns
+from .ids import PLAIN_INTEGER, Ids, are_whole, read_ids, row_numbers, to_integers
 from .matrices import MATRIX_SUFFIXES, read_arrays
 from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays
 
-LABEL_NAME, SPLIT_NAME = "label", "split"
+#: What stands for no label. Of words, those that pandas and R write.
+UNLABELLED = {None, -1, "", "-1", "NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL", "None"}
 
-#: What stands for no label.
-UNLABELLED = (None, "", -1, "-1")
+#: An integer as pandas writes it beside missing values.
+WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0$")
 
 PARTS = ("train", "validation", "test")
 
@@ -45,49 +42,60 @@ class Labels:
     codes: np.ndarray
     class_names: np.ndarray
     split: np.ndarray | None
+    name: str  # of the column
 
 
-def read_labels(
-    path: Path, id_column: str | None, label_column: str | None, split_column: str | None
-) -> Labels:
+def read_labels(path: Path, columns: Columns) -> Labels:
     """Labels from a file of their own."""
-    if suffix_of(path) in MATRIX_SUFFIXES:
-        table = _table_of_array(path)
-        return take_labels(table, row_numbers(path, table.n_rows), LABEL_NAME, None)
-    if suffix_of(path) not in TABLE_SUFFIXES:
+    suffix = suffix_of(path)
+    if suffix in MATRIX_SUFFIXES:
+        table = _columns_of_arrays(path, read_arrays(path), columns)
+    elif suffix in TABLE_SUFFIXES:
+        table = read_table(path, as_text=lambda name: True)
+        if not table.has_header and len(table.names) == 2:
+            columns = Columns(id=table.names[0], label=table.names[1])  # pairs without a header
+    else:
         raise DataError(
             f"{path}: labels come as {', '.join((*TABLE_SUFFIXES, '.npy', '.npz'))}, not "
-            f"{suffix_of(path) or 'without a suffix'}"
+            f"{suffix or 'without a suffix'}"
         )
-    table = read_table(path, as_text=id_candidates(id_column))
-    id_name = find_id_column(table, id_column)
-    ids = row_numbers(path, table.n_rows) if id_name is None else read_ids(table, id_name)
-    split_column = split_column or (SPLIT_NAME if SPLIT_NAME in table.names else None)
-    if label_column is None:
-        apart = {id_name, split_column, *table.index_columns()}
-        others = [name for name in table.names if name not in apart]
-        if not others:
-            raise DataError(f"{path} has no column of labels beside the ids; add one")
-        if LABEL_NAME not in others and len(others) != 1:
-            raise DataError(
-                f"{path}: which column is the label? Name one of {', '.join(map(repr, others))}"
-            )
-        label_column = LABEL_NAME if LABEL_NAME in others else others[0]
-    return take_labels(table, ids, label_column, split_column)
+    label = columns.find_label(table, needed=True)
+    assert label is not None
+    return take_labels(table, ids_of(table, columns), label, columns.find_split(table))
 
 
-def take_labels(table: Table, ids: Ids, label_column: str, split_column: str | None) -> Labels:
+def ids_of(table: Table, columns: Columns) -> Ids:
+    """The column of ids, or the numbers of rows where there is none."""
+    name = columns.find_id(table)
+    return row_numbers(table.path, table.n_rows) if name is None else read_ids(table, name)
+
+
+def _columns_of_arrays(path: Path, arrays: Mapping[str, Any], columns: Columns) -> Table:
+    """The arrays of a file of labels, under the names that tables have."""
+    found = {name: a for name, a in arrays.items() if name and columns.is_kept_as_text(name)}
+    only = next((name for name in ("y", "") if name in arrays), None)
+    if only is not None and "label" not in found:
+        found["label"] = arrays[only]
+    if not found or any(getattr(array, "ndim", 0) != 1 for array in found.values()):
+        raise DataError(f"{path}: labels must be one array, 'label', with one value per node")
+    sizes = {name: len(array) for name, array in found.items()}
+    if len(set(sizes.values())) > 1:
+        raise DataError(f"{path}: arrays of lengths {sizes} must be alike, one value per node")
+    return table_of_arrays(path, found)
+
+
+def take_labels(table: Table, ids: Ids, label: str, split: str | None) -> Labels:
     """Labels, and the split if there is one, out of columns of a table."""
-    values = _label_values(table, label_column)
+    values = _label_values(table, label)
     known = np.array([value not in UNLABELLED for value in values], bool)
     codes = np.full(len(values), -1)
     class_names, codes[known] = np.unique(values[known].tolist(), return_inverse=True)
-    split = None if split_column is None else _split_values(table, split_column)
-    return Labels(ids, codes, class_names, split)
+    parts = None if split is None else split_values(table, split)
+    return Labels(ids, codes, class_names, parts, label)
 
 
 def _label_values(table: Table, name: str) -> np.ndarray:
-    """Text or integers, None where there is no label."""
+    """Text or integers; what is in UNLABELLED is no label."""
     column, types = table.column(name), pa.types
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -95,9 +103,7 @@ def _label_values(table: Table, name: str) -> np.ndarray:
         column = column.cast(pa.float64())
         column = pc.if_else(pc.is_nan(column), None, column)
         if not are_whole(column):
-            raise DataError(
-                f"{table.path}: column {name!r} holds fractions; a label must be an integer or text"
-            )
+            raise _fractions(table, name)
     if are_whole(column):
         try:
             column = to_integers(column)
@@ -116,10 +122,29 @@ def _label_values(table: Table, name: str) -> np.ndarray:
         )
     values = np.empty(len(column), object)
     values[:] = column.to_pylist()
+    return _integers_where_plain(table, name, values) if table.is_text else values
+
+
+def _integers_where_plain(table: Table, name: str, values: np.ndarray) -> np.ndarray:
+    """Labels of a CSV: integers if all are plainly that; 01 and 1 stay two classes."""
+    known = [value for value in values if value not in UNLABELLED]
+    plain = [re.match(PLAIN_INTEGER, v) or WHOLE_FLOAT.match(v) for v in known]
+    if known and all(plain):
+        to_integer = {value: int(value.removesuffix(".0")) for value in set(known)}
+        values[:] = [to_integer.get(value) for value in values]
+    elif any("." in v for v in known) and all(re.fullmatch(r"-?[0-9.]+", v) for v in known):
+        raise _fractions(table, name)
     return values
 
 
-def _split_values(table: Table, name: str) -> np.ndarray:
+def _fractions(table: Table, name: str) -> DataError:
+    return DataError(
+        f"{table.path}: column {name!r} holds fractions; a label must be an integer or text"
+    )
+
+
+def split_values(table: Table, name: str) -> np.ndarray:
+    """The part of each row, None where it has none."""
     words = np.empty(table.n_rows, object)
     for row, value in enumerate(table.column(name).to_pylist()):
         word = "" if value is None else str(value).strip().lower()
@@ -130,13 +155,3 @@ def _split_values(table: Table, name: str) -> np.ndarray:
             )
         words[row] = SPLIT_WORDS.get(word)
     return words
-
-
-def _table_of_array(path: Path) -> Table:
-    arrays = read_arrays(path)
-    name = next((name for name in (LABEL_NAME, "labels", "y", "") if name in arrays), None)
-    if name is None or getattr(arrays[name], "ndim", 0) != 1:
-        raise DataError(
-            f"{path}: labels must be one array, {LABEL_NAME!r}, with one value per node"
-        )
-    return table_of_arrays(path, {LABEL_NAME: arrays[name]})

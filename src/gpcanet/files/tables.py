@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -151,10 +151,10 @@ class Table:
         return f"it has {shown}{more}"
 
 
-def read_table(path: Path, *, as_text: Collection[str] = ()) -> Table:
+def read_table(path: Path, *, as_text: Callable[[str], bool]) -> Table:
     """Read CSV, TSV (both also packed by gzip, bzip2 or zstandard) or Parquet.
 
-    Columns of ``as_text`` are read from CSV as they stand, so that an id 007 stays 007.
+    Columns that are to be text are read from CSV as they stand, so that an id 007 stays 007.
     """
     suffix = suffix_of(path)
     if suffix in PARQUET_SUFFIXES:
@@ -190,12 +190,14 @@ def _read_parquet(path: Path) -> Any:
         raise DataError(f"{path} is no readable Parquet file: {first_line(error)}") from None
 
 
-def _read_csv(path: Path, as_text: Collection[str]) -> Table:
+def _read_csv(path: Path, as_text: Callable[[str], bool]) -> Table:
     first = _first_row(path)
     delimiters = "\t" if suffix_of(path) == ".tsv" else ",;\t"
     delimiter = max(delimiters, key=lambda mark: len(_cells(path, first, mark)))
     names = _cells(path, first, delimiter)
     has_header = not all(map(_is_number, names))
+    if not has_header:
+        names = [f"f{i}" for i in range(len(names))]  # as pyarrow calls them
 
     def read(source: Any, *, use_threads: bool) -> Any:
         with pa.input_stream(source, compression="detect") as stream:
@@ -204,7 +206,7 @@ def _read_csv(path: Path, as_text: Collection[str]) -> Table:
                 csv.ReadOptions(use_threads=use_threads, autogenerate_column_names=not has_header),
                 csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 csv.ConvertOptions(
-                    column_types={name: pa.string() for name in as_text if name in names}
+                    column_types={name: pa.string() for name in names if as_text(name)}
                 ),
             )
 

@@ -1,0 +1,140 @@
+"""Nothing is joined by place that has an id, and no label becomes a feature."""
+
+import numpy as np
+import pytest
+from own_files import load, npz, parquet
+
+from gpcanet.datasets.errors import DataError
+
+EDGES = "source,target\nx,y\ny,z\n"
+FEATURES = "id,a,b\nx,1,2\ny,3,4\nz,5,7\n"
+X = [[1, 2], [3, 4], [5, 7]]
+LABELS = {"x": "r", "y": "g", "z": "r"}
+
+
+def labels_by_id(data):
+    return dict(zip(data.graph.node_ids.tolist(), data.class_names[data.y].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        "id,label\nz,r\nx,r\ny,g\n",
+        "ID,topic\nz,r\nx,r\ny,g\n",
+        parquet(node_id=["z", "x", "y"], label=["r", "r", "g"]),
+        npz(node_ids=np.array(["z", "x", "y"]), y=np.array(["r", "r", "g"])),
+        npz(ids=np.array(["z", "x", "y"]), labels=np.array(["r", "r", "g"])),
+    ],
+)
+@pytest.mark.parametrize(
+    "features",
+    [
+        FEATURES,
+        FEATURES.replace("id", "ID"),
+        FEATURES.replace("id", "Node_Id"),
+        parquet(Id=["x", "y", "z"], a=[1.0, 3, 5], b=[2.0, 4, 7]),
+        npz(node_ids=np.array(["x", "y", "z"]), X=np.array(X, float)),
+    ],
+)
+def test_rows_in_any_order_join_by_id(tmp_path, features, labels):
+    data = load(tmp_path, features=features, edges=EDGES, labels=labels)
+    assert data.X.tolist() == X
+    assert labels_by_id(data) == LABELS
+
+
+def test_pairs_without_a_header_are_id_and_label(tmp_path):
+    data = load(
+        tmp_path,
+        features="id,a\n10,1\n20,2\n30,4\n",
+        edges="source,target\n10,20\n",
+        labels="30,7\n10,8\n",
+    )
+    assert data.class_names[data.y[[0, 2]]].tolist() == [8, 7]
+    assert data.y[1] == -1
+
+
+def test_the_named_id_need_be_in_one_of_the_files_only(tmp_path):
+    data = load(
+        tmp_path,
+        features=FEATURES.replace("id", "paper"),
+        edges=EDGES,
+        labels="id,label\nz,r\nx,r\ny,g\n",
+        id_column="paper",
+    )
+    assert labels_by_id(data) == LABELS
+
+
+@pytest.mark.parametrize("name", ["paper_id", "userId", "paper ID"])
+def test_a_column_that_may_be_the_id_is_asked_about(tmp_path, name):
+    features = FEATURES.replace("id", name)
+    with pytest.raises(DataError, match=f"is '{name}' the node id"):
+        load(tmp_path, features=features, edges="source,target\n0,1\n")
+    data = load(tmp_path, features=features, edges="source,target\n0,1\n", ignore=[name])
+    assert data.graph.node_ids is None
+    assert "node i is row i" in data.notes[0]
+
+
+def test_a_name_that_only_ends_so_is_a_feature(tmp_path):
+    data = load(tmp_path, features="paid,humid\n1,2\n3,4\n5,7\n", edges="0,1\n1,2\n")
+    assert data.feature_names.tolist() == ["paid", "humid"]
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "options"),
+    [
+        ("id,a,b,label\nx,1,2,0\ny,3,4,1\nz,5,7,0\n", "id,topic\nx,r\n", {"label_column": "topic"}),
+        ("id,a,b,Label\nx,1,2,0\ny,3,4,1\nz,5,7,0\n", "id,label\nx,r\n", {}),
+        ("id,a,b,topic\nx,1,2,0\ny,3,4,1\nz,5,7,0\n", "id,topic\nx,r\n", {}),
+        ("id,a,b,Topic\nx,1,2,0\ny,3,4,1\nz,5,7,0\n", "id,topic\nx,r\n", {}),
+    ],
+)  # fmt: skip
+def test_what_is_called_as_the_label_is_no_feature(tmp_path, features, labels, options):
+    data = load(tmp_path, features=features, edges=EDGES, labels=labels, **options)
+    assert data.feature_names.tolist() == ["a", "b"]
+    assert data.class_names.tolist() == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        (["01", "1", "10"], ["01", "1", "10"]),
+        (["1", "2", "10"], [1, 2, 10]),
+        (["1e3", "2", "1"], ["1", "1e3", "2"]),
+        (["1.0", "", "2.0"], [1, 2]),
+        (["NA", "r", "g"], ["g", "r"]),
+        (["NaN", "3", "4"], [3, 4]),
+    ],
+)
+def test_labels_of_a_csv_stay_as_they_are_written(tmp_path, values, classes):
+    rows = "".join(f"{i},{v}\n" for i, v in zip("xyz", values, strict=True))
+    data = load(tmp_path, features=FEATURES, edges=EDGES, labels="id,label\n" + rows)
+    assert data.class_names.tolist() == classes
+    beside = "id,a,label\n" + "".join(f"{i},1,{v}\n" for i, v in zip("xyz", values, strict=True))
+    assert load(tmp_path, features=beside, edges=EDGES).class_names.tolist() == classes
+
+
+def test_a_split_beside_the_features_counts_for_labels_elsewhere(tmp_path):
+    features = "id,a,split\nx,1,test\ny,3,train\nz,5,train\n"
+    labels = "id,label\nz,r\nx,r\ny,g\n"
+    data = load(tmp_path, features=features, edges=EDGES, labels=labels)
+    assert (data.train.tolist(), data.test.tolist()) == ([1, 2], [0])
+    with pytest.raises(DataError, match=r"there is a split in .* and one in"):
+        load(tmp_path, features=features, edges=EDGES, labels="id,label,split\nx,r,test\n")
+
+
+def test_what_was_dropped_or_not_used_is_noted(tmp_path):
+    data = load(
+        tmp_path,
+        features=FEATURES,
+        edges=EDGES + "x,q\n",
+        labels="id,label,split\nx,r,train\ny,g,\nq,g,test\n",
+        drop_unknown=True,
+    )
+    assert data.notes == (
+        "1 edges to unknown nodes dropped",
+        "1 labels of unknown nodes dropped",
+        "2 nodes labelled, in 2 classes",
+        "1 labelled nodes are in no part of the split, and not used",
+    )
+    with pytest.raises(DataError, match=r"no edge of .* joins two nodes of"):
+        load(tmp_path, features=FEATURES, edges="source,target\np,q\n", drop_unknown=True)

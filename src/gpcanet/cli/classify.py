@@ -38,7 +38,9 @@ def run(
     n_labelled = int(np.sum(dataset.y >= 0))
     console.note(tell_memory(model, dataset.graph, dataset.X, n_labelled))
     if results.model is None:
-        model, report, probabilities = _learn(console, dataset, settings, test_share, seed)
+        model, report, probabilities = _learn(
+            console, dataset, settings, test_share, seed, is_kept=bool(results.written)
+        )
         remember_columns(model, dataset)
     else:
         X = columns_as_learnt(model, dataset, console)
@@ -73,13 +75,20 @@ def run(
         "seconds": console.seconds,
         "written": results.written,
     }
-    files = f"written: {', '.join(results.written)} " if results.written else ""
+    learnt = "" if dataset.has_split or results.model else ", having learnt from all labels"
+    files = f"written{learnt}: {', '.join(results.written)} " if results.written else ""
     ending = f"\n{files}({sum(console.seconds.values()):.1f} s)"
     console.result(values, *([] if report is None else [report.show()]), ending)
 
 
 def _learn(
-    console: Console, dataset: Dataset, parameters: dict[str, Any], test_share: float, seed: int
+    console: Console,
+    dataset: Dataset,
+    settings: dict[str, Any],
+    test_share: float,
+    seed: int,
+    *,
+    is_kept: bool,
 ) -> tuple[GPCAClassifier, Report | None, np.ndarray]:
     """A model, what labels kept back say of it, and the probabilities of every node."""
     if not np.any(dataset.y >= 0):
@@ -90,7 +99,7 @@ def _learn(
     if not has_split:
         dataset = _hold_out(dataset, test_share, seed)
     with console.phase("learning"):
-        model = _fit(dataset, parameters)
+        model = _fit(dataset, settings)
     report = _report(
         dataset,
         model,
@@ -100,13 +109,11 @@ def _learn(
     )
     if report is None:
         console.note("no report: no label was kept back to judge by")
-    elif not has_split and not console.as_json:
-        console.note("what is written has learnt from these labels, too")
-    if has_split or report is None:
+    if has_split or report is None or not is_kept:
         return model, report, model.label_distributions_
     # The split was only for the report: what is written and kept has learnt from every label.
     with console.phase("learning from all labels"):
-        model = _fit(replace(dataset, train=np.flatnonzero(dataset.y >= 0)), parameters)
+        model = _fit(replace(dataset, train=np.flatnonzero(dataset.y >= 0)), settings)
     return model, report, model.label_distributions_
 
 

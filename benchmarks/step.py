@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from measure import arguments, interleaved, save
 
 from gpcanet.datasets import block_model
-from gpcanet.linalg import Propagation
+from gpcanet.linalg import HalfPropagation, Propagation
 from gpcanet.linalg.reorder import locality_order
 
 N_NODES, N_EDGES, N_FEATURES = 169_343, 1_166_243, 128
@@ -30,15 +30,19 @@ def main() -> None:
 
     ours = Propagation(graph.indptr, graph.indices, dtype=np.float32, reorder=True)
     as_given = Propagation(graph.indptr, graph.indices, dtype=np.float32)
-    blocks = [(P.enter(F), P.enter(X), np.empty_like(F)) for P in (ours, as_given)]
+    blocks = [(P.enter(F), P.enter(X), np.zeros_like(F)) for P in (ours, as_given)]
 
     degrees = np.diff(graph.indptr) + 1.0
     scale = sp.diags_array((degrees**-0.5).astype(np.float32))
     loops = sp.eye_array(graph.n_nodes, dtype=np.float32)
     P_scipy = (scale @ (graph.adjacency.astype(np.float32) + loops) @ scale).tocsr()
 
+    half = HalfPropagation(ours)
+    F16, X16, out16 = (half.shrink(block)[0] for block in blocks[0])
+
     tasks: dict[str, Callable[[], Any]] = {
         "gpcanet": lambda: ours.step(*blocks[0], c, 1 - c, 0.0),
+        "  half precision": lambda: half.step(F16, X16, out16, c, 1 - c, 0.0),
         "  nodes as given": lambda: as_given.step(*blocks[1], c, 1 - c, 0.0),
         "scipy": lambda: np.float32(c) * (P_scipy @ F) + np.float32(1 - c) * X,
     }

@@ -61,7 +61,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         Number of parts in which labelled nodes are held out.
     random_state : int, RandomState or None
         Deals labelled nodes to the parts.
-    beta, normalization, ghost, solver, n_iter, tol, max_iter, eigen_solver
+    beta, normalization, ghost, solver, n_iter, tol, max_iter, eigen_solver, precision
         As in :class:`GPCA`. With ``beta > 0`` held-out labels add no ghost edges, so every part
         needs embeddings of its own.
 
@@ -119,6 +119,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         tol: float | None = None,
         max_iter: int = 1000,
         eigen_solver: str = "auto",
+        precision: str = "full",
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -137,6 +138,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.eigen_solver = eigen_solver
+        self.precision = precision
 
     def fit(
         self, X: Any, y: Any, *, graph: Any = None, nodes: Any = None, validation: Any = None

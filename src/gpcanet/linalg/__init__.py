@@ -3,7 +3,7 @@
 from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of
 from .features import CenteredFeatures
 from .progress import progress_to, report
-from .propagation import BlockOperator, GhostForm, Normalization, Propagation
+from .propagation import BlockOperator, GhostForm, HalfPropagation, Normalization, Propagation
 from .solve import Method, Solution, Solver
 from .threads import one_blas_thread
 
@@ -11,6 +11,7 @@ __all__ = [
     "BlockOperator",
     "CenteredFeatures",
     "GhostForm",
+    "HalfPropagation",
     "Method",
     "Normalization",
     "Propagation",

@@ -1,0 +1,98 @@
+"""Blocks in half precision: conversions exact, sums in single, errors as stated."""
+
+import numpy as np
+import pytest
+from truth import (
+    KINDS,
+    dense_P,
+    dense_solve,
+    random_features,
+    random_graph,
+    random_labels,
+)
+
+from gpcanet import GPCA
+from gpcanet.datasets import block_model
+from gpcanet.linalg import HalfPropagation, Propagation, Solver
+from gpcanet.linalg.propagation import _rescaled
+
+ONES = np.ones(256, np.float32)
+
+
+def test_every_half_widens_as_numpy_widens_it():
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(256, 256)
+    np.testing.assert_array_equal(_rescaled(every, ONES, np.float32), every.astype(np.float32))
+
+
+def test_numbers_are_rounded_to_half_as_numpy_rounds_them():
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    halves = np.sort(halves[np.isfinite(halves)])
+    between = (halves[1:] + halves[:-1]) / 2  # ties, and numbers just off them
+    numbers = np.concatenate([halves, between, np.nextafter(between, np.float32(np.inf))])
+    numbers = numbers[: len(numbers) // 256 * 256].reshape(-1, 256)
+    np.testing.assert_array_equal(_rescaled(numbers, ONES, np.float16), numbers.astype(np.float16))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("beta", [0.0, 0.3])
+@pytest.mark.parametrize("ghost", ["balanced", "paper"])
+def test_a_step_is_that_of_single_precision_rounded(kind, beta, ghost, compiled):
+    graph = random_graph(**KINDS[kind])
+    P = Propagation(
+        graph.indptr, graph.indices, graph.weights, labels=random_labels(), beta=beta,
+        ghost=ghost, dtype=np.float32,
+    )  # fmt: skip
+    F, X, out = (np.float16(random_features(seed=seed)) for seed in (1, 2, 3))
+    expected = P.step(*(block.astype(np.float32) for block in (F, X, out)), 0.9, 0.1, -0.5)
+    found = HalfPropagation(P).step(F, X, out, 0.9, 0.1, -0.5)
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, expected, rtol=2**-10, atol=2**-12)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 5.0, 10.0])
+@pytest.mark.parametrize("method", ["chebyshev", "fixed-point"])
+def test_a_solve_is_off_by_no_more_than_is_said(any_graph, alpha, method):
+    # Columns over twelve orders of magnitude, and one of zeros: each has a scale of its own.
+    X = random_features() * np.geomspace(1e-6, 1e6, random_features().shape[1])
+    X[:, 0] = 0
+    P = Propagation(any_graph.indptr, any_graph.indices, any_graph.weights, dtype=np.float32)
+    F = Solver(P, alpha, method=method, half=True).solve(X.astype(np.float32)).F
+    expected = dense_solve(dense_P(any_graph), alpha, X)
+    size = np.linalg.norm(expected, axis=0)
+    error = np.linalg.norm(F - expected, axis=0) / np.where(size > 0, size, 1)
+    assert error.max() < 6e-4
+    assert np.all(F[:, 0] == 0)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.2])
+@pytest.mark.parametrize("settings", [{}, {"solver": "fixed-point", "n_iter": 5}])
+def test_components_are_those_of_full_precision(settings, beta):
+    data = block_model(3000, 12_000, n_features=40, n_classes=5)
+    y = data.visible_labels()
+    full, half = (
+        GPCA(8, beta=beta, precision=precision, **settings) for precision in ("full", "half")
+    )
+    expected = full.fit_transform(data.X, y, graph=data.graph)
+    found = half.fit_transform(data.X, y, graph=data.graph)
+    cosines = np.linalg.svd(half.components_ @ full.components_.T, compute_uv=False)
+    assert cosines.min() > 0.9999
+    # The subspace is the same; compare what is in it, not how its axes are turned.
+    gap = np.linalg.norm(found @ half.components_ - expected @ full.components_)
+    assert gap < 2e-3 * np.linalg.norm(expected)
+    np.testing.assert_allclose(
+        half.transform(data.X, graph=data.graph), found, rtol=0, atol=2e-3 * np.abs(found).max()
+    )
+
+
+def test_float64_features_come_back_as_float64():
+    data = block_model(300, 900, n_features=6)
+    Z = GPCA(3, precision="half").fit_transform(data.X.astype(np.float64), graph=data.graph)
+    assert Z.dtype == np.float64
+
+
+def test_huge_and_tiny_numbers_neither_overflow_nor_vanish(any_graph):
+    X = random_features(d=2) * np.array([1e33, 1e-33])
+    P = Propagation(any_graph.indptr, any_graph.indices, any_graph.weights, dtype=np.float32)
+    F = Solver(P, 5.0, method="chebyshev", half=True).apply(X.astype(np.float32))
+    expected = dense_solve(dense_P(any_graph), 5.0, X)
+    assert np.all(np.linalg.norm(F - expected, axis=0) < 6e-4 * np.linalg.norm(expected, axis=0))

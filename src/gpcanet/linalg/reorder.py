@@ -8,6 +8,8 @@ out group by group, a step takes two thirds of the time or less.
 import numba as nb
 import numpy as np
 
+from .kernels import ROWS_PER_CHUNK, parallel_launch
+
 SWEEPS = 4
 
 #: Neighbours that are asked, evenly spread over the list of a node with more.
@@ -56,10 +58,22 @@ def permute(
     """The same graph with node ``order[i]`` at position i."""
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    lengths = np.diff(indptr)[order]
-    new_indptr = np.concatenate([[0], np.cumsum(lengths)])
-    # Entry e of the new list comes from where its row began, plus its place in the row.
-    source = np.repeat(indptr[order] - new_indptr[:-1], lengths)
-    source += np.arange(len(indices))
-    new_weights = None if weights is None else weights[source]
-    return new_indptr, place[indices[source]], new_weights
+    new_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[order])])
+    new_indices = np.empty_like(indices)
+    new_weights = np.empty(0) if weights is None else np.empty_like(weights)
+    with parallel_launch():
+        _move(indptr, indices, weights, order, place, new_indptr, new_indices, new_weights)
+    return new_indptr, new_indices, None if weights is None else new_weights
+
+
+@nb.njit(parallel=True, cache=True)
+def _move(indptr, indices, weights, order, place, new_indptr, new_indices, new_weights):
+    """Copy every row to its new position, its neighbours under their new names."""
+    n = len(order)
+    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
+        for i in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
+            old, new = indptr[order[i]], new_indptr[i]
+            for t in range(new_indptr[i + 1] - new):
+                new_indices[new + t] = place[indices[old + t]]
+                if weights is not None:
+                    new_weights[new + t] = weights[old + t]

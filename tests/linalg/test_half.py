@@ -14,7 +14,7 @@ from truth import (
 from gpcanet import GPCA
 from gpcanet.datasets import block_model
 from gpcanet.linalg import HalfPropagation, Propagation, Solver
-from gpcanet.linalg.propagation import _rescaled
+from gpcanet.linalg.half import _rescaled
 
 ONES = np.ones(256, np.float32)
 

@@ -2,8 +2,9 @@
 
 from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of
 from .features import CenteredFeatures
+from .half import HalfPropagation
 from .progress import progress_to, report
-from .propagation import BlockOperator, GhostForm, HalfPropagation, Normalization, Propagation
+from .propagation import BlockOperator, GhostForm, Normalization, Propagation
 from .solve import Method, Solution, Solver
 from .threads import one_blas_thread
 

@@ -20,8 +20,9 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 from sklearn.exceptions import ConvergenceWarning
 
+from .half import HalfPropagation
 from .progress import report
-from .propagation import Array, BlockOperator, HalfPropagation, Propagation
+from .propagation import Array, BlockOperator, Propagation
 
 Method = Literal["auto", "fixed-point", "chebyshev", "cg", "direct"]
 

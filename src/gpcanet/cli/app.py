@@ -185,25 +185,9 @@ def embed(
 
     gpcanet embed --edges edges.csv --features papers.parquet -o out.parquet
     """
+    data = o.Input.of(locals())
     from .embed import run
 
-    data = o.Input(
-        dataset=dataset,
-        features=features,
-        edges=edges,
-        labels=labels,
-        id_column=id_column,
-        source=source,
-        target=target,
-        weight=weight,
-        label_column=label_column,
-        split_column=split_column,
-        ignore=tuple(ignore or ()),
-        neighbors=neighbors,
-        drop_unknown=drop_unknown,
-        data_dir=data_dir,
-        offline=offline or None,
-    )
     settings = {
         "n_components": components,
         "alpha": alpha,
@@ -259,25 +243,9 @@ def classify(
 
     gpcanet classify -e edges.csv -f papers.parquet -l topics.csv -o out.csv
     """
+    data = o.Input.of(locals())
     from .classify import run
 
-    data = o.Input(
-        dataset=dataset,
-        features=features,
-        edges=edges,
-        labels=labels,
-        id_column=id_column,
-        source=source,
-        target=target,
-        weight=weight,
-        label_column=label_column,
-        split_column=split_column,
-        ignore=tuple(ignore or ()),
-        neighbors=neighbors,
-        drop_unknown=drop_unknown,
-        data_dir=data_dir,
-        offline=offline or None,
-    )
     settings = {
         "n_components": components,
         "alpha": alpha,

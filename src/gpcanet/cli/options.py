@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -176,6 +177,14 @@ class Input:
     drop_unknown: bool
     data_dir: Path | None
     offline: bool | None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Input:
+        """The input among all options of a command, which are named alike there."""
+        told = {field.name: options[field.name] for field in fields(cls)}
+        told["ignore"] = tuple(told["ignore"] or ())
+        told["offline"] = told["offline"] or None  # not given: the environment decides
+        return cls(**told)
 
     @property
     def id_name(self) -> str:

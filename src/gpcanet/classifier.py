@@ -61,9 +61,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         Number of parts in which labelled nodes are held out.
     random_state : int, RandomState or None
         Deals labelled nodes to the parts.
-    beta, normalization, ghost, solver, n_iter, tol, max_iter, eigen_solver, precision
-        As in :class:`GPCA`. With ``beta > 0`` held-out labels add no ghost edges, so every part
-        needs embeddings of its own.
+    beta, normalization, ghost, solver, n_iter, tol, max_iter, eigen_solver, precision, memory_limit
+        As in :class:`GPCA`, the limit for one embedding at a time. With ``beta > 0`` held-out
+        labels add no ghost edges, so every part needs embeddings of its own.
 
     Attributes
     ----------
@@ -120,6 +120,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         max_iter: int = 1000,
         eigen_solver: str = "auto",
         precision: str = "full",
+        memory_limit: int | str | None = None,
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -139,6 +140,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.eigen_solver = eigen_solver
         self.precision = precision
+        self.memory_limit = memory_limit
 
     def fit(
         self, X: Any, y: Any, *, graph: Any = None, nodes: Any = None, validation: Any = None

@@ -10,14 +10,10 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .budget import FitSize, Plan, parse_bytes, plan_fit
+from .fitting import Fit
 from .graph import Graph
-from .linalg import (
-    CenteredFeatures,
-    Propagation,
-    Solver,
-    leading_eigenpairs,
-    leading_eigenpairs_of,
-)
+from .linalg import CenteredFeatures, Propagation, Solver
 from .seen import SeenNodes
 from .validation import (
     UNLABELED,
@@ -38,9 +34,6 @@ DEFAULT_COMPONENTS = 128
 
 #: From this many features on, a few eigenvectors come cheaper without forming X^T F.
 LANCZOS_FEATURES = 1000
-
-#: Columns of a sparse X that are made dense at a time.
-COLUMNS_PER_BLOCK = 256
 
 #: Entries of the adjacency, and steps, from which a better order of the nodes pays.
 REORDERED_ENTRIES, REORDERED_STEPS = 1_000_000, 4
@@ -89,6 +82,11 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ``half`` keeps blocks in 16 bits while solving, and sums in 32. It pays on graphs of a
         hundred thousand nodes or more, where a step takes half the time. The embedding is off
         by 3e-4 up to ``alpha=10``, by a few 1e-3 at ``alpha=50``.
+    memory_limit : int or str, optional
+        Most memory to take beyond the graph and X: a number of bytes, or ``"1.5GiB"``. Where it
+        would be exceeded, columns are solved for in blocks that fit, X is read in passes (it may
+        be memory-mapped), and Z is mapped to a temporary file. The result is the same but for
+        rounding. A limit that cannot be met is an error that says the smallest that can.
 
     Attributes
     ----------
@@ -146,6 +144,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         max_iter: int = 1000,
         eigen_solver: str = "auto",
         precision: str = "full",
+        memory_limit: int | str | None = None,
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -158,6 +157,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.max_iter = max_iter
         self.eigen_solver = eigen_solver
         self.precision = precision
+        self.memory_limit = memory_limit
 
     def fit(self, X: Any, y: Any = None, *, graph: Any = None, nodes: Any = None) -> Self:
         """Learn W.
@@ -196,11 +196,12 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self._seen is not None and graph.is_same(self._seen.graph):
             X, nodes, labels = self._seen.beside(X, nodes)
         part = graph if nodes is None else graph.subgraph(nodes)
-        W = self.components_.T.astype(X.dtype, copy=False)
-        projected = CenteredFeatures(X, self.mean_) @ W
         inside = self._inner_dtype(X.dtype)
-        solution = self._solver(self._propagation(part, labels, inside)).solve(projected)
-        return solution.F[:n_rows].astype(X.dtype, copy=False)
+        plan = self._plan(part, X, len(self.components_), inside, lanczos=True)
+        solver = self._solver(self._propagation(part, labels, inside, reorder=plan.reorder))
+        centered = CenteredFeatures(X, self.mean_, keep=plan.keep_centred)
+        fit = Fit(solver, centered, None, plan.columns_per_block, X.dtype, on_disk=plan.on_disk)
+        return fit.embed(self.components_.T.astype(X.dtype, copy=False))[0][:n_rows]
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """The reconstruction Z W^T + mean_."""
@@ -226,72 +227,57 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             logger.info("fitting GPCA on %s, %d features", part.summary(), X.shape[1])
 
         dtype, use_lanczos = X.dtype, self._use_lanczos(X, k)
-        X = X.astype(self._inner_dtype(dtype), copy=False)
-        if use_lanczos:
-            X = X.astype(np.float64, copy=False)  # single precision stalls Lanczos
-        elif sp.issparse(X) and is_better_dense(X):
+        inside = np.float64 if use_lanczos else self._inner_dtype(dtype)
+        plan = self._plan(part, X, k, inside, lanczos=use_lanczos)
+        X = X.astype(inside, copy=False)
+        if not use_lanczos and sp.issparse(X) and is_better_dense(X):
             X = X.toarray()
-        P = self._propagation(part, labels, X.dtype)
-        solver = self._solver(P, dtype)
-        centered = CenteredFeatures(X)
-        find = self._lanczos if use_lanczos else self._formed
-        values, W, Z = find(P, solver, centered, k)
+        P = self._propagation(part, labels, inside, reorder=plan.reorder)
+        centered = CenteredFeatures(X, keep=plan.keep_centred)
+        fit = Fit(
+            self._solver(P, dtype), centered, P.row_weights, plan.columns_per_block, dtype,
+            on_disk=plan.on_disk,
+        )  # fmt: skip
+        fitted = fit.lanczos(k) if use_lanczos else fit.formed(k)
 
         self.mean_ = centered.mean.astype(dtype, copy=False)
-        self.components_ = np.ascontiguousarray(W.T, dtype=dtype)
-        self.eigenvalues_ = values.astype(dtype, copy=False)
-        self.objective_ = self._objective(P, solver, centered, W, Z)
+        self.components_ = np.ascontiguousarray(fitted.W.T, dtype=dtype)
+        self.eigenvalues_ = fitted.eigenvalues.astype(dtype, copy=False)
+        self.objective_ = fit.objective(fitted)
+        self.n_iter_, self.residual_ = fitted.n_iter, fitted.residual
         self._n_features_out = k
         self._seen = None
         if nodes is not None or labels is not None:
             self._seen = SeenNodes(graph, nodes, None if nodes is None else X, labels)
-        return Z.astype(dtype, copy=False)
+        return fitted.Z
 
-    def _formed(
-        self, P: Propagation, solver: Solver, X: CenteredFeatures, k: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """W from the d x d matrix X^T F, whole."""
-        d = X.shape[1]
-        if not X.is_sparse:
-            solution = solver.solve(X.X)
-            self.n_iter_, self.residual_ = solution.n_iter, solution.residual
-            values, W = leading_eigenpairs(X.transposed_dot(_weighted(solution.F, P)), k)
-            return values, W, solution.F @ W
-        M = np.empty((d, d), X.dtype)
-        for begin in range(0, d, COLUMNS_PER_BLOCK):
-            block = slice(begin, min(d, begin + COLUMNS_PER_BLOCK))
-            F = solver.apply(X.columns(block.start, block.stop))
-            M[:, block] = X.transposed_dot(_weighted(F, P))
-        values, W = leading_eigenpairs(M, k)
-        return values, W, self._embed(solver, X, W)
+    def _plan(self, graph: Graph, X: Any, k: int, inside: Any, *, lanczos: bool) -> Plan:
+        """How much is done at a time. With ``lanczos``, no more than k columns ever are."""
+        limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
+        return plan_fit(self._size(graph, X, k, inside, lanczos=lanczos), limit)
 
-    def _lanczos(
-        self, P: Propagation, solver: Solver, X: CenteredFeatures, k: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """W from products with X^T (I + alpha L)^-1 X: neither F nor a d x d matrix is held."""
-
-        def apply(v: np.ndarray) -> np.ndarray:
-            F = solver.apply(X @ v.reshape(-1, 1))
-            return X.transposed_dot(_weighted(F, P)).ravel()
-
-        values, W = leading_eigenpairs_of(apply, X.shape[1], k)
-        return values, W, self._embed(solver, X, W)
-
-    def _embed(self, solver: Solver, X: CenteredFeatures, W: np.ndarray) -> np.ndarray:
-        solution = solver.solve(X @ W)
-        self.n_iter_, self.residual_ = solution.n_iter, solution.residual
-        return solution.F
-
-    def _objective(
-        self, P: Propagation, solver: Solver, X: CenteredFeatures, W: np.ndarray, Z: np.ndarray
-    ) -> float:
-        # ||X - Z W^T||^2 + alpha tr(Z^T L Z) = ||X||^2 - 2 tr(Z^T X W) + tr(Z^T (I + alpha L) Z),
-        # in the inner product of P: true for any Z, not only for the optimal one.
-        projected, embedded = P.enter(X @ W), P.enter(Z)
-        fit = P.dots(embedded, projected).sum()
-        energy = P.dots(embedded, solver.system(embedded)).sum()
-        value = float(X.squared_norm(P.row_weights) - 2 * fit + energy)
-        return max(value, 0.0)  # a sum of squares, but for rounding
+    def _size(self, graph: Graph, X: Any, k: int, inside: Any, *, lanczos: bool) -> FitSize:
+        item, is_sparse = np.dtype(inside).itemsize, sp.issparse(X)
+        stored = X.nnz if is_sparse else X.size
+        becomes_dense = not lanczos and is_sparse and is_better_dense(X)
+        x_copy = 0
+        if becomes_dense:
+            x_copy = X.shape[0] * X.shape[1] * item
+        elif X.dtype != inside:
+            x_copy = stored * item
+        return FitSize(
+            n_nodes=X.shape[0],
+            n_features=X.shape[1],
+            n_components=k,
+            n_entries=len(graph.indices),
+            entry_bytes=4 if graph.weights is None else 4 + item,
+            item=item,
+            work_item=2 if self.precision == "half" else item,
+            x_copy=x_copy,
+            sparse_entries=stored if is_sparse and not becomes_dense else None,
+            reorders=len(graph.indices) >= REORDERED_ENTRIES and self._takes_steps(),
+            lanczos=lanczos,
+        )
 
     # -- doors ----------------------------------------------------------------------------
 
@@ -312,6 +298,8 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"precision='half' goes with solver='chebyshev' or 'fixed-point' and "
                 f"eigen_solver='formed', not with {self.solver!r} and {self.eigen_solver!r}"
             )
+        if self.memory_limit is not None:
+            parse_bytes(self.memory_limit)
         check_number("max_iter", self.max_iter, 1, integer=True, advice="1000 is the default")
         if self.tol is not None:
             check_number("tol", self.tol, 1e-15, 0.5, advice="use tol=None for the default")
@@ -357,11 +345,13 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"use eigen_solver='formed'"
             )
         few = d > LANCZOS_FEATURES and 8 * k <= d and self.precision == "full"
-        if not sp.issparse(X):  # it would be copied in float64
-            few = few and X.size * 8 <= DENSE_BYTES
+        if not sp.issparse(X):  # it would be copied in float64, and read over and over
+            few = few and X.size * 8 <= DENSE_BYTES and self.memory_limit is None
         return self.eigen_solver == "lanczos" or (self.eigen_solver == "auto" and few)
 
-    def _propagation(self, graph: Graph, labels: np.ndarray | None, dtype: Any) -> Propagation:
+    def _propagation(
+        self, graph: Graph, labels: np.ndarray | None, dtype: Any, *, reorder: bool
+    ) -> Propagation:
         return Propagation(
             graph.indptr,
             graph.indices,
@@ -371,7 +361,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             beta=float(self.beta),
             ghost=self.ghost,  # type: ignore[arg-type]
             dtype=dtype,
-            reorder=len(graph.indices) >= REORDERED_ENTRIES and self._takes_steps(),
+            reorder=reorder,
         )
 
     def _takes_steps(self) -> bool:
@@ -398,10 +388,6 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _weighted(F: np.ndarray, P: Propagation) -> np.ndarray:
-    return F if P.row_weights is None else P.row_weights[:, None] * F
 
 
 def is_better_dense(X: sp.csr_array) -> bool:

@@ -9,13 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .classifier import GPCAClassifier
-from .gpca import COLUMNS_PER_BLOCK, GPCA, is_better_dense
+from .gpca import GPCA
 from .graph import Graph
 
-# Measured as peak resident memory over that before the fit, on graphs of 50,000 to 200,000 nodes
-# with 64 to 5,000 features: a solve holds four blocks and parts of a fifth, a better order of
-# the nodes costs two copies of the entries, compiled code about 60 MB.
-BLOCKS, BYTES_PER_ENTRY, BYTES_OF_CODE = 4.5, 10, 64 * 2**20
+#: What loading compiled code takes.
+BYTES_OF_CODE = 64 * 2**20
 
 #: Estimates below this are not worth a word.
 WORTH_TELLING = 2**30
@@ -31,21 +29,14 @@ def fit_bytes(model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labelled: in
     >>> import numpy as np
     >>> X = np.zeros((1_000_000, 100), np.float32)
     >>> f"{fit_bytes(GPCA(16), Graph.without_edges(1_000_000), X) / 2**30:.1f} GiB"
-    '1.7 GiB'
+    '1.3 GiB'
     """
     if isinstance(model, GPCAClassifier):
         return _classifier_bytes(model, graph, X, n_labelled)
-    n_nodes, width = X.shape
-    item, more = X.dtype.itemsize, 0
     k = model._width(X)
-    if model._use_lanczos(X, k):
-        stored = X.nnz if sp.issparse(X) else X.size
-        width, item, more = k, 8, 12 * stored  # X once more, in float64
-    elif sp.issparse(X) and not is_better_dense(X):
-        width, more = max(k, min(width, COLUMNS_PER_BLOCK)), 2 * width**2 * item
-    return int(BLOCKS * n_nodes * width * item + more + BYTES_PER_ENTRY * len(graph.indices)) + (
-        BYTES_OF_CODE
-    )
+    use_lanczos = model._use_lanczos(X, k)
+    inside = np.float64 if use_lanczos else model._inner_dtype(X.dtype)
+    return model._plan(graph, X, k, inside, lanczos=use_lanczos).n_bytes + BYTES_OF_CODE
 
 
 def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labelled: int) -> int:

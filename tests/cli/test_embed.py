@@ -275,3 +275,35 @@ def test_models_of_the_other_kind_and_damaged_ones_are_refused(gpcanet):
     ]:
         options = ["--model", f"{model}.safetensors", "-o", "z.csv"]
         assert reason in gpcanet(command, "digits", *options).complaint
+
+
+def test_within_a_limit_the_embedding_is_the_same(gpcanet, monkeypatch):
+    monkeypatch.setattr("gpcanet.files.matrices.MAPPED_BYTES", 0)
+    source = make_source(np.arange(N_NODES))
+    files = write_files(source, "npy", "mtx")
+    options = ["-k", 3, "--memory-limit", 40 * 2**20 + 5000]
+    ended = gpcanet("embed", *files, *options, "-o", "z.npz", "--save-model", "m.safetensors")
+    assert ended.code == 2  # a number alone has no unit
+    options[-1] = "40.005MiB"
+    ended = gpcanet("embed", *files, *options, "-o", "z.npz", "--save-model", "m.safetensors")
+    assert ended.code == 0, ended.err
+    Z = read_embedding(Path("z.npz"))[1]
+    np.testing.assert_allclose(Z, embed(source, n_components=3), rtol=0, atol=1e-12)
+    again = gpcanet(
+        "embed", *files, "--model", "m.safetensors", "-o", "y.npz", "--memory-limit", "1MiB", "-q"
+    )
+    assert again.complaint == (
+        "--memory-limit 1 MiB is less than this fit can do with; give at least 41 MiB"
+    )
+
+
+def test_half_precision_is_the_estimators(gpcanet):
+    source = make_source(np.arange(N_NODES))
+    files = write_files(source, "npy", "mtx")
+    ended = gpcanet("embed", *files, "-k", 3, "--precision", "half", "-o", "z.npz")
+    assert ended.code == 0, ended.err
+    expected = embed(source, n_components=3, precision="half")
+    np.testing.assert_array_equal(read_embedding(Path("z.npz"))[1], expected)
+    assert "precision='double'" in gpcanet(
+        "embed", *files, "--precision", "double", "-o", "y.npz"
+    ).complaint  # fmt: skip

@@ -9,9 +9,11 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+import gpcanet.files.output
 from gpcanet import Graph
 from gpcanet.datasets.errors import DataError
 from gpcanet.files import check_output, write_embedding, write_predictions
+from gpcanet.files.output import write_table
 
 SUFFIXES = ("parquet", "csv", "npz")
 ADJACENCY = np.ones((3, 3)) - np.eye(3)
@@ -154,8 +156,8 @@ def test_a_write_that_fails_leaves_the_old_file(target, monkeypatch, error):
         raise error
 
     monkeypatch.setattr(np, "savez", fail)
-    monkeypatch.setattr(pa.csv, "write_csv", fail)
-    monkeypatch.setattr(pa.parquet, "write_table", fail)
+    monkeypatch.setattr(pa.csv, "CSVWriter", fail)
+    monkeypatch.setattr(pa.parquet, "ParquetWriter", fail)
     with pytest.raises(type(error)):
         write_embedding(target, Graph(ADJACENCY), Z, overwrite=True)
     assert untouched(target)
@@ -170,3 +172,15 @@ def test_the_suffix_of_results_must_be_known(tmp_path, name):
 def test_results_need_a_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"folder .*missing does not exist; make it first"):
         check_output(tmp_path / "missing" / "z.csv")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+@pytest.mark.parametrize("n_rows", [1, 5, 8, 9])
+def test_large_results_are_written_some_rows_at_a_time(tmp_path, monkeypatch, suffix, n_rows):
+    monkeypatch.setattr(gpcanet.files.output, "BYTES_PER_TABLE", 4 * 16)  # four rows
+    path = tmp_path / f"z.{suffix}"
+    ids = np.array([f"n{i}" for i in range(n_rows)], object)
+    write_table(path, {"id": ids, "z0": np.arange(n_rows) / 4})
+    read = pa.parquet.read_table(path) if suffix == "parquet" else pa.csv.read_csv(path)
+    assert read.column("id").to_pylist() == ids.tolist()
+    assert read.column("z0").to_pylist() == [i / 4 for i in range(n_rows)]

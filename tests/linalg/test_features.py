@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpcanet.linalg import CenteredFeatures
+import gpcanet.linalg.features
+from gpcanet.linalg import CenteredFeatures, row_chunks
 
 #: float32 entries of size 1 in sums of 30: a few times its epsilon of 1.2e-7.
 TOLERANCE = {np.float64: 1e-13, np.float32: 5e-6}
@@ -21,9 +22,12 @@ def raw(dtype):
     return (rng.standard_normal((30, 7)) * (rng.random((30, 7)) < 0.3)).astype(dtype)
 
 
-@pytest.fixture(params=["dense", "sparse"])
-def centered(request, raw):
-    return CenteredFeatures(raw if request.param == "dense" else sp.csr_array(raw))
+@pytest.fixture(params=["kept", "by the chunk", "sparse"])
+def centered(request, raw, monkeypatch):
+    monkeypatch.setattr(gpcanet.linalg.features, "CHUNK_BYTES", 7 * 8 * 4)  # 4 or 8 rows
+    if request.param == "sparse":
+        return CenteredFeatures(sp.csr_array(raw))
+    return CenteredFeatures(raw, keep=request.param == "kept")
 
 
 @pytest.fixture
@@ -36,20 +40,18 @@ def test_mean_and_kind(raw, centered, dtype):
     np.testing.assert_allclose(centered.mean, raw.mean(axis=0), atol=TOLERANCE[dtype])
     assert centered.mean.dtype == centered.dtype == dtype
     assert centered.shape == raw.shape
-    assert centered.is_sparse == sp.issparse(centered.X)
+    assert centered.is_sparse == sp.issparse(centered.values)
 
 
-@pytest.mark.parametrize("shape", [(7,), (7, 3)])
-def test_product(centered, expected, dtype, shape):
-    W = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+def test_product(centered, expected, dtype):
+    W = np.random.default_rng(1).standard_normal((7, 3)).astype(dtype)
     product = centered @ W
     assert product.dtype == dtype
     np.testing.assert_allclose(product, expected @ W, atol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("shape", [(30,), (30, 3)])
-def test_transposed_product(centered, expected, dtype, shape):
-    F = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+def test_transposed_product(centered, expected, dtype):
+    F = np.random.default_rng(1).standard_normal((30, 3)).astype(dtype)
     for _ in range(2):  # the second time from the kept transpose
         product = centered.transposed_dot(F)
         assert product.dtype == dtype
@@ -58,7 +60,7 @@ def test_transposed_product(centered, expected, dtype, shape):
 
 @pytest.mark.parametrize(("begin", "end"), [(0, 7), (2, 5), (6, 7)])
 def test_block_of_columns(centered, expected, dtype, begin, end):
-    block = centered.columns(begin, end)
+    block = centered.columns(slice(begin, end))
     assert isinstance(block, np.ndarray)
     assert block.dtype == dtype
     np.testing.assert_allclose(block, expected[:, begin:end], atol=TOLERANCE[dtype])
@@ -88,6 +90,16 @@ def test_sparse_single_precision_product_over_many_rows_is_as_good_as_dense():
         error = np.abs(features.transposed_dot(F) - exact).max()
         # 1e-6 of the size before it cancels, a few times float32's epsilon.
         assert error < 1e-6 * np.abs(X.T @ F).max()
+
+
+def test_rows_come_in_chunks_that_cover_them_once():
+    chunks = list(row_chunks(10, 2**20, np.float32))  # 4 MiB a row, two to a chunk
+    assert [(c.start, c.stop) for c in chunks] == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
+    assert list(row_chunks(3, 2**24, np.float64)) == [slice(0, 1), slice(1, 2), slice(2, 3)]
+
+
+def test_what_is_not_kept_is_not_copied(raw):
+    assert CenteredFeatures(raw, keep=False).values is raw
 
 
 def test_input_is_not_changed(raw):

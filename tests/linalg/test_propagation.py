@@ -93,7 +93,7 @@ def test_no_labels_means_no_class_edges(graph, X):
 @pytest.mark.parametrize(("normalization", "beta", "ghost"), COMBINATIONS)
 def test_self_adjoint_flag_tells_the_truth(graph, X, labels, normalization, beta, ghost):
     P = propagation(graph, normalization=normalization, labels=labels, beta=beta, ghost=ghost)
-    U, V = P.enter(X), P.enter(X[:, ::-1])
+    U, V = (P.scaled(P.enter(block), 1.0) for block in (X, X[:, ::-1]))
     one, other = P.dots(U, P.matmul(V)), P.dots(P.matmul(U), V)
     assert P.self_adjoint == np.allclose(one, other, rtol=1e-12)
     assert P.self_adjoint == (not (normalization == "rw" and ghost == "paper" and beta > 0))
@@ -118,7 +118,8 @@ def test_entering_keeps_the_inner_product_of_the_objective(graph, X):
     np.testing.assert_allclose(rw.dots(X, X), degrees(graph) @ X**2, rtol=1e-13)
     assert sym.row_weights is None
     np.testing.assert_allclose(rw.row_weights, degrees(graph), rtol=1e-15)
-    np.testing.assert_allclose(sym.leave(B), X, rtol=1e-14)
+    np.testing.assert_allclose(sym.rows(B, B, 2, 5), X[2:5], rtol=1e-14)
+    np.testing.assert_allclose(sym.leave(B, B), X, rtol=1e-14)
 
 
 def test_spectrum_lies_between_minus_one_and_one(any_graph, labels):
@@ -133,15 +134,22 @@ def test_spectrum_lies_between_minus_one_and_one(any_graph, labels):
 
 
 @pytest.mark.usefixtures("either_path")
-@pytest.mark.parametrize(("a", "b", "c"), [(0.9, 0.1, 0.0), (1.7, 0.2, -0.8), (-2.0, 3.0, 1.0)])
+@pytest.mark.parametrize(
+    ("a", "b", "c", "stay"),
+    [(0.9, 0.1, 0.0, 0.0), (1.7, 0.2, -0.8, 0.0), (-2.0, 3.0, 1.0, 0.5), (0.9, 0.1, 0.0, -1.0)],
+)
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
-def test_step_is_a_linear_combination(graph, X, labels, normalization, a, b, c):
+@pytest.mark.parametrize("reorder", [False, True])
+def test_step_is_a_linear_combination(graph, X, labels, normalization, reorder, a, b, c, stay):
     options = {"normalization": normalization, "labels": labels, "beta": 0.3}
-    P = propagation(graph, **options)
-    F, before = X[:, ::-1].copy(), X**2
-    expected = a * dense_P(graph, **options) @ F + b * X + c * before
-    out = P.step(P.enter(F), P.enter(X), P.enter(before), a, b, c)  # may overwrite before
-    np.testing.assert_allclose(P.leave(out), expected, atol=1e-12)
+    P = propagation(graph, **options, reorder=reorder)
+    F, before, shift = X[:, ::-1].copy(), X**2, X[0]
+    expected = a * dense_P(graph, **options) @ F + b * (X - shift) + c * before + stay * F
+    entered = P.enter(X, shift)
+    F, before = (P.scaled(P.enter(block), 1.0) for block in (F, before))
+    out = P.step(F, entered, before, a, b, c, stay)  # may overwrite before
+    np.testing.assert_allclose(P.rows(out, entered, 3, 7), expected[3:7], atol=1e-12)
+    np.testing.assert_allclose(P.leave(out, entered), expected, atol=1e-12)
 
 
 @pytest.mark.usefixtures("either_path")

@@ -129,12 +129,6 @@ def test_direct_says_that_it_needs_a_propagation():
         Solver(MatrixOperator(np.eye(3)), 1.0, method="direct")
 
 
-def test_system_is_the_inverse_of_solve(graph, X):
-    P = propagation(graph, normalization="rw")
-    solver = Solver(P, 7.0, method="direct")
-    np.testing.assert_allclose(solver.system(solver.solve(X).F), X, atol=1e-12)
-
-
 # -- the fixed point -----------------------------------------------------------------------
 
 

@@ -45,6 +45,7 @@ OPTION_WORDS = {
     "have unknown nodes dropped": "use --drop-unknown",
     "a file of them, or a number of neighbors": "--edges or --neighbors",
     "n_components=": "--components ",
+    "memory_limit=": "--memory-limit ",
     "data_dir names": "--data-dir names",
 }
 
@@ -171,8 +172,10 @@ def embed(
     beta: o.Beta = None,
     normalization: o.Normalization = None,
     iterations: o.Iterations = None,
+    precision: o.Precision = None,
     model: o.SavedModel = None,
     save_model: o.SaveModel = None,
+    memory_limit: o.MemoryLimit = None,
     force: o.Force = False,
     data_dir: o.DataDir = None,
     offline: o.Offline = False,
@@ -195,8 +198,9 @@ def embed(
         "normalization": normalization,
         "n_iter": iterations,
         "solver": None if iterations is None else "fixed-point",
+        "precision": precision,
     }
-    results = o.Results(output, model, save_model, force)
+    results = o.Results(output, model, save_model, force, memory_limit)
     run(Console(quiet=quiet, as_json=as_json), data, _given(settings), results)
 
 
@@ -227,8 +231,10 @@ def classify(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Decides which labels are kept back [0].")
     ] = None,
+    precision: o.Precision = None,
     model: o.SavedModel = None,
     save_model: o.SaveModel = None,
+    memory_limit: o.MemoryLimit = None,
     force: o.Force = False,
     data_dir: o.DataDir = None,
     offline: o.Offline = False,
@@ -251,9 +257,10 @@ def classify(
         "alpha": alpha,
         "beta": beta,
         "normalization": normalization,
+        "precision": precision,
     }
     holding_out = {"test_share": test_share, "seed": seed}
-    results = o.Results(output, model, save_model, force)
+    results = o.Results(output, model, save_model, force, memory_limit)
     console = Console(quiet=quiet, as_json=as_json)
     run(console, data, _given(settings), results, _given(holding_out))
 

@@ -32,6 +32,9 @@ def run(
     model = GPCAClassifier(**settings) if results.model is None else load_model(results.model)
     if not isinstance(model, GPCAClassifier):
         raise ValueError(f"{results.model} is a {type(model).__name__}; use gpcanet embed")
+    settings = {**settings, "memory_limit": results.memory_limit}
+    for part in (model, *getattr(model, "gpca_", ())):
+        part.set_params(memory_limit=results.memory_limit)
     model._check_parameters()
 
     dataset = data.load(console)

@@ -20,6 +20,7 @@ def run(console: Console, data: Input, settings: dict[str, Any], results: Result
     model = GPCA(**settings) if results.model is None else load_model(results.model)
     if not isinstance(model, GPCA):
         raise ValueError(f"{results.model} is a {type(model).__name__}; use gpcanet classify")
+    model.set_params(memory_limit=results.memory_limit)
     model._check_parameters()
 
     dataset = data.load(console)

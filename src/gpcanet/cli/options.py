@@ -108,6 +108,12 @@ Iterations = Annotated[
         _MODEL, "--iterations", help="Stop after this many steps, as the paper (5), not when exact."
     ),
 ]
+Precision = Annotated[
+    str | None,
+    _option(
+        _MODEL, "--precision", help="full, or half: large graphs in half the time, 3 digits [full]."
+    ),
+]
 SavedModel = Annotated[
     Path | None, _option(_MODEL, "--model", help="Apply this saved model instead of fitting one.")
 ]
@@ -115,6 +121,15 @@ SaveModel = Annotated[
     Path | None, _option(_MODEL, "--save-model", help="Keep the fitted model (.safetensors).")
 ]
 
+MemoryLimit = Annotated[
+    str | None,
+    _option(
+        _RUN,
+        "--memory-limit",
+        metavar="<size>",
+        help="Most memory beyond graph and features, as 1.5GiB; npy features stay on disk.",
+    ),
+]
 Force = Annotated[bool, _option(_RUN, "--force", help="Replace files that exist.")]
 DataDir = Annotated[
     Path | None, _option(_RUN, "--data-dir", help="Folder with dataset files [GPCANET_DATA_DIR].")
@@ -134,6 +149,7 @@ class Results:
     model: Path | None
     save_model: Path | None
     force: bool
+    memory_limit: str | None = None  # for a saved model as well as for a new one
 
     def check(self, settings: dict[str, Any]) -> None:
         """Raise before any work is done if it could not be finished, or not as asked."""

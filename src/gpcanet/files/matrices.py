@@ -15,6 +15,9 @@ from .tables import check_file, first_line, suffix_of
 
 MATRIX_SUFFIXES = (".npy", ".npz", ".mtx")
 
+#: An npy file from this size on is read where it lies, when it is needed.
+MAPPED_BYTES = 2**26
+
 
 def read_arrays(path: Path) -> dict[str, Any]:
     """Arrays of a file by name; the one array of a file without names is called "".
@@ -25,7 +28,8 @@ def read_arrays(path: Path) -> dict[str, Any]:
     suffix = suffix_of(path)
     try:
         if suffix == ".npy":
-            return {"": np.load(path, allow_pickle=False)}
+            is_large = path.stat().st_size >= MAPPED_BYTES
+            return {"": np.load(path, mmap_mode="r" if is_large else None, allow_pickle=False)}
         if suffix == ".npz":
             return _read_npz(path)
         return {"": read_matrix_market(path)}

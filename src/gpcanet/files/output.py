@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from ..datasets.errors import DataError
 from ..graph import Graph
 
 OUTPUT_SUFFIXES = (".parquet", ".csv", ".npz")
+
+#: Bytes of a result that are turned into a table at a time.
+BYTES_PER_TABLE = 2**26
 
 
 def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -55,14 +58,31 @@ def write_table(
         with whole_file(path, overwrite=overwrite) as file:
             np.savez(file, allow_pickle=False, **plain)
         return
-    table = pa.table({name: _column(path, name, a) for name, a in columns.items()})
-    with whole_file(path, overwrite=overwrite) as file:
-        if path.suffix.lower() == ".csv":
-            pa.csv.write_csv(table, file)
-        else:
-            # A dictionary of numbers that hardly repeat would take five times as long.
-            repeat = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
-            pa.parquet.write_table(table, file, use_dictionary=repeat, compression="zstd")
+    plain = {name: _of_one_kind(path, name, a) for name, a in columns.items()}
+    tables = _tables(path, plain)
+    first = next(tables)
+    with whole_file(path, overwrite=overwrite) as file, _writer(path, file, first.schema) as writer:
+        writer.write_table(first)
+        for table in tables:
+            writer.write_table(table)
+
+
+def _tables(path: Path, columns: Mapping[str, np.ndarray]) -> Iterator[pa.Table]:
+    """The columns, some rows at a time: arrays may be mapped from disk and larger than memory."""
+    n_rows = len(next(iter(columns.values())))
+    row_bytes = sum(values.dtype.itemsize for values in columns.values())
+    height = max(1, BYTES_PER_TABLE // row_bytes)
+    for begin in range(0, max(n_rows, 1), height):
+        part = {name: values[begin : begin + height] for name, values in columns.items()}
+        yield pa.table({name: _column(path, name, values) for name, values in part.items()})
+
+
+def _writer(path: Path, file: Any, schema: pa.Schema) -> Any:
+    if path.suffix.lower() == ".csv":
+        return pa.csv.CSVWriter(file, schema)
+    # A dictionary of numbers that hardly repeat would take five times as long.
+    repeat = [field.name for field in schema if not pa.types.is_floating(field.type)]
+    return pa.parquet.ParquetWriter(file, schema, use_dictionary=repeat, compression="zstd")
 
 
 def write_embedding(
@@ -116,7 +136,6 @@ def _with_ids(
 
 
 def _column(path: Path, name: str, values: np.ndarray) -> Any:
-    values = _of_one_kind(path, name, values)
     try:
         return pa.array(np.ascontiguousarray(values))
     except (pa.ArrowException, ValueError):  # half of a surrogate pair

@@ -1,17 +1,27 @@
-"""Features with their column means taken off, without writing that down for sparse X."""
+"""Features with their column means taken off, without writing that down where it is large."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .threads import in_turn
+
+#: A dense X up to this size is centred once and kept; a larger one by the chunk, whenever read.
+KEPT_BYTES = 2**29
+
+#: Bytes of rows that are handled at a time: they stay in cache between two operations.
+CHUNK_BYTES = 2**23
+
 
 class CenteredFeatures:
-    """X - 1 mean^T. Dense X is centred once; sparse X stays sparse and is centred on the fly.
+    """X - 1 mean^T, of a dense or sparse X that may be larger than memory has room for twice.
 
-    ``mean`` is that of the columns of X unless it is given.
+    ``mean`` is that of the columns of X unless it is given. ``values`` less ``shift`` is what
+    this stands for: X and its mean, or X already centred and None.
 
     Examples
     --------
@@ -22,8 +32,9 @@ class CenteredFeatures:
            [-1.,  0.]])
     """
 
-    def __init__(self, X: Any, mean: np.ndarray | None = None) -> None:
-        n, d = self.shape = X.shape
+    def __init__(self, X: Any, mean: np.ndarray | None = None, *, keep: bool = True) -> None:
+        self.shape: tuple[int, int] = X.shape
+        n, d = self.shape
         self.dtype = X.dtype
         self.is_sparse = sp.issparse(X)
         # Summed in float64 (scipy's sparse sums are not, whatever dtype they are given): float32
@@ -33,38 +44,78 @@ class CenteredFeatures:
         elif mean is None:
             mean = X.mean(axis=0, dtype=np.float64)
         self.mean = mean.astype(X.dtype)
-        self.X: Any = X if self.is_sparse else X - self.mean
+        self.values: Any = X
+        self.shift: np.ndarray | None = self.mean
+        if keep and not self.is_sparse and X.nbytes <= KEPT_BYTES:
+            self.values, self.shift = X - self.mean, None
         self._transposed: sp.csr_array | None = None
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
-        if not self.is_sparse:
-            return self.X @ W
-        # In float64, since two large numbers may be taken from each other.
-        W = W.astype(np.float64, copy=False)
-        return (self.X @ W - self.mean @ W).astype(self.dtype, copy=False)
+        if self.is_sparse:
+            # In float64, since two large numbers may be taken from each other.
+            W = W.astype(np.float64, copy=False)
+            return (self.values @ W - self.mean @ W).astype(self.dtype, copy=False)
+        if self.shift is None:
+            return self.values @ W
+        product = np.empty((self.shape[0], W.shape[1]), self.dtype)
+
+        def multiply(rows: slice) -> None:
+            np.matmul(self.rows(rows), W, out=product[rows])
+
+        for _ in in_turn(multiply, row_chunks(*self.shape, self.dtype)):
+            pass
+        return product
 
     def transposed_dot(self, F: np.ndarray) -> np.ndarray:
         """(X - 1 mean^T)^T F."""
         if not self.is_sparse:
-            return self.X.T @ F
+            if self.shift is None:
+                return self.values.T @ F
+            total = np.zeros((self.shape[1], F.shape[1]))
+            chunks = row_chunks(*self.shape, self.dtype)
+            for part in in_turn(lambda rows: self.rows(rows).T @ F[rows], chunks):
+                total += part
+            return total.astype(self.dtype, copy=False)
         if self._transposed is None:
-            self._transposed = self.X.T.tocsr()
+            self._transposed = self.values.T.tocsr()
         # Centred columns are orthogonal to constants, so F may lose its means first. Otherwise
         # two large numbers would be taken from each other, which float32 does not survive.
         F = F - F.mean(axis=0, dtype=np.float64).astype(F.dtype)
         return self._transposed @ F - np.multiply.outer(self.mean, F.sum(axis=0))
 
-    def columns(self, begin: int, end: int) -> np.ndarray:
-        """A dense block of columns."""
-        block = self.X[:, begin:end]
-        return block.toarray() - self.mean[begin:end] if self.is_sparse else block
+    def rows(self, rows: slice) -> np.ndarray:
+        """Some rows of a dense X, centred."""
+        part = self.values[rows]
+        return part if self.shift is None else part - self.shift
+
+    def columns(self, columns: slice) -> np.ndarray:
+        """Some columns, dense and centred."""
+        if self.is_sparse:
+            return self.values[:, columns].toarray() - self.mean[columns]
+        if self.shift is None:
+            return np.ascontiguousarray(self.values[:, columns])
+        block = np.empty((self.shape[0], columns.stop - columns.start), self.dtype)
+        for rows in row_chunks(*self.shape, self.dtype):
+            np.subtract(self.values[rows, columns], self.shift[columns], out=block[rows])
+        return block
 
     def squared_norm(self, row_weights: np.ndarray | None) -> float:
         """Sum of squares of all entries, each row counted row_weights times."""
         weights = np.ones(self.shape[0]) if row_weights is None else row_weights.astype(np.float64)
         if not self.is_sparse:
-            return float(weights @ np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64))
-        squares = weights @ self.X.multiply(self.X).sum(axis=1, dtype=np.float64)
+            total = 0.0
+            for rows in row_chunks(*self.shape, self.dtype):
+                part = self.rows(rows)
+                total += weights[rows] @ np.einsum("ij,ij->i", part, part, dtype=np.float64)
+            return float(total)
+        squares = weights @ self.values.multiply(self.values).sum(axis=1, dtype=np.float64)
         mean = self.mean.astype(np.float64)
-        cross = (weights @ self.X) @ mean
+        cross = (weights @ self.values) @ mean
         return float(squares - 2 * cross + weights.sum() * (mean @ mean))
+
+
+def row_chunks(n_rows: int, n_columns: int, dtype: Any) -> Iterator[slice]:
+    """Slices of consecutive rows, about CHUNK_BYTES each."""
+    height = max(1, CHUNK_BYTES // (n_columns * np.dtype(dtype).itemsize))
+    for begin in range(0, n_rows, height):
+        yield slice(begin, min(n_rows, begin + height))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .propagation import BlockOperator, Propagation
+
+if TYPE_CHECKING:
+    from .kernels import Source
 
 
 class HalfPropagation(BlockOperator):
     """P of a graph for blocks held in half precision (float16) and summed in single.
 
     A step reads and writes half the bytes and takes half the time. Numbers keep 11 bits, so that
-    a block is rounded to 3 parts in 10,000 at every step. ``shrink`` and ``grow`` bring columns
-    into the range of 16 bits and back: by powers of two, which round nothing.
+    a block is rounded to 3 parts in 10,000 at every step. What enters is read where it lies, in
+    single precision; blocks made from it have their columns brought into the range of 16 bits by
+    powers of two, which round nothing.
     """
 
     #: Largest number that a column is scaled to: far from 65,504, where 16 bits end, and with
@@ -26,46 +30,82 @@ class HalfPropagation(BlockOperator):
             raise ValueError(f"half precision is summed in float32, not {P.dtype}")
         self.P, self.mass, self.self_adjoint = P, P.mass, P.self_adjoint
 
-    def shrink(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The block in 16 bits, and the scale of each column."""
-        largest = np.maximum(X.max(axis=0), -X.min(axis=0)).astype(np.float64)
+    def enter(self, X: np.ndarray, shift: np.ndarray | None = None) -> Source:
+        from . import kernels
+
+        raw = self.P.source(X, shift)
+        parts = np.zeros((kernels.N_PARTS, X.shape[1]))
+        with kernels.parallel_launch():
+            kernels.partial_extents(raw, parts)
+        largest = parts.max(axis=0)
         exponent = np.floor(np.log2(self.LARGEST / np.where(largest > 0, largest, 1)))
         scale = np.exp2(np.clip(exponent, -120, 120)).astype(np.float32)
-        return _rescaled(X, scale, np.float16), scale
+        return raw._replace(column_scale=scale)
 
-    def grow(self, F: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """The way back to float32."""
-        return _rescaled(F, 1 / scale, np.float32)
+    def leave(self, F: np.ndarray, entered: Source) -> np.ndarray:
+        return self.rows(F, entered, 0, len(F))
 
-    def scaled(self, X: np.ndarray, factor: float) -> np.ndarray:
-        if factor == 0:
-            return np.zeros_like(X)
-        return _rescaled(X, np.full(X.shape[1], factor, np.float32), np.float16)
+    def rows(self, F: np.ndarray, entered: Source, begin: int, end: int) -> np.ndarray:
+        """Rows begin to end of F in the caller's variable, in single precision."""
+        from . import kernels
+
+        result = np.empty((end - begin, F.shape[1]), np.float32)
+        with kernels.parallel_launch():
+            kernels.gather(
+                F.view(np.uint16), self.P.place[begin:end], entered.row_scale,
+                entered.column_scale, result,
+            )  # fmt: skip
+        return result
+
+    def scaled(self, X: np.ndarray | Source, factor: float) -> np.ndarray:
+        result = np.zeros(X.shape, np.float16)
+        if factor != 0:
+            rescale(X, np.full(X.shape[1], factor, np.float32), result)
+        return result
 
     def matmul(self, F: np.ndarray) -> np.ndarray:
         return self.step(F, F, np.empty_like(F), 1.0, 0.0, 0.0)
 
     def step(
-        self, F: np.ndarray, X: np.ndarray, out: np.ndarray, a: float, b: float, c: float
+        self,
+        F: np.ndarray,
+        X: np.ndarray | Source,
+        out: np.ndarray,
+        a: float,
+        b: float,
+        c: float,
+        stay: float = 0.0,
     ) -> np.ndarray:
         from . import kernels
 
-        bits = [block.view(np.uint16) for block in (F, X, out)]
-        scalars = [np.float32(scalar) for scalar in (a, b, c)]
         P = self.P
         with kernels.parallel_launch():
-            kernels.step(P.indptr, P.indices, P.weights, P._row_scale, P._diagonal, *bits, *scalars)
+            kernels.step(
+                P.indptr, P.indices, P.weights, P._row_scale, P._diagonal,
+                _bits(F), _bits(X), _bits(out),
+                *(np.float32(scalar) for scalar in (a, b, c, stay)),
+            )  # fmt: skip
         if P._ghost is not None:
             P._ghost.add_to_half_(out, F, a)
         return out
 
+    def dots(self, U: np.ndarray | Source, V: np.ndarray | Source) -> np.ndarray:
+        from . import kernels
 
-def _rescaled(X: np.ndarray, scale: np.ndarray, dtype: Any) -> np.ndarray:
-    """Columns times their scales, in another precision; numpy converts ten times as slowly."""
+        parts = np.zeros((kernels.N_PARTS, U.shape[1]))
+        with kernels.parallel_launch():
+            kernels.partial_dots(_bits(U), _bits(V), self.mass, parts)
+        return parts.sum(axis=0)
+
+
+def rescale(X: np.ndarray | Source, scale: np.ndarray, out: np.ndarray) -> None:
+    """out <- columns of X times their scales; numpy converts ten times as slowly."""
     from . import kernels
 
-    result = np.empty(X.shape, dtype)
-    blocks = [b.view(np.uint16) if b.dtype == np.float16 else b for b in (X, result)]
     with kernels.parallel_launch():
-        kernels.rescale(blocks[0], scale, blocks[1])
-    return result
+        kernels.rescale(_bits(X), scale, _bits(out))
+
+
+def _bits(block: Any) -> Any:
+    is_half = isinstance(block, np.ndarray) and block.dtype == np.float16
+    return block.view(np.uint16) if is_half else block

@@ -1,11 +1,11 @@
-"""The hot loops: a fused CSR step and the two block-vector operations of CG.
+"""The hot loops: a fused CSR step, and what solvers do to whole blocks.
 
-All three work on C-contiguous ``(n, d)`` blocks, treat every column alike, and give the
+All work on C-contiguous ``(n, d)`` blocks, treat every column alike, and give the
 same bits whatever the number of threads: a row is summed by one thread in the order of
 its entries, and reductions go over chunks whose size does not depend on the threads.
 
-The step also takes blocks in half precision, as the bits of their numbers (uint16, for numba
-knows no float16 on a CPU). They are summed in single precision: half the memory to read is what
+Blocks may be in half precision, as the bits of their numbers (uint16, for numba knows no
+float16 on a CPU). They are summed in single precision: half the memory to read is what
 makes it faster.
 
 Arrays are trusted here; the callers check them. Compiled code is cached on disk.
@@ -14,6 +14,7 @@ Arrays are trusted here; the callers check them. Compiled code is cached on disk
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -33,6 +34,24 @@ _CACHE_LINE_BYTES = 64
 N_PARTS = 64
 
 _launch = threading.Lock()
+
+
+class Source(NamedTuple):
+    """A block that is read where it lies: (values - shift), rows in another order, rescaled.
+
+    Row i is row ``order[i]`` of ``values``. Kernels take it in place of a block they only read,
+    which saves the memory of that block.
+    """
+
+    values: Any
+    order: Any
+    shift: Any
+    row_scale: Any
+    column_scale: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape
 
 
 @contextmanager
@@ -112,6 +131,13 @@ def _store(block, i, j, number):
 
 @overload(_load, inline="always")
 def _overload_load(block, i, j):
+    if isinstance(block, nb.types.NamedTuple):
+
+        def load(block, i, j):
+            centred = block.values[block.order[i], j] - block.shift[j]
+            return centred * block.row_scale[i] * block.column_scale[j]
+
+        return load
     if block.dtype == types.uint16:
         return lambda block, i, j: _half_to_single(block[i, j])
     return lambda block, i, j: block[i, j]
@@ -132,8 +158,8 @@ def _overload_store(block, i, j, number):
 
 
 @nb.njit(parallel=True, fastmath={"contract"}, cache=True)
-def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c):
-    """out <- a (row_scale * (A + I) F + diagonal * F) + b X + c out.
+def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c, stay):
+    """out <- a (row_scale * (A + I) F + diagonal * F) + b X + c out + stay * F.
 
     ``weights`` is None for a graph whose edges all weigh 1; numba drops the other branch then.
     """
@@ -172,15 +198,15 @@ def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c):
                     for j in range(d):
                         total[j] += weights[e] * _load(F, p, j)
                 e += 1
-            scale, stay = a * row_scale[i], a * diagonal[i]
+            scale, own = a * row_scale[i], a * diagonal[i] + stay
             if c == 0:  # out may be uninitialised memory, and 0 * NaN is NaN
                 for j in range(d):
-                    own = scale * total[j] + stay * _load(F, i, j) + b * _load(X, i, j)
-                    _store(out, i, j, own)
+                    value = scale * total[j] + own * _load(F, i, j) + b * _load(X, i, j)
+                    _store(out, i, j, value)
             else:
                 for j in range(d):
-                    own = scale * total[j] + stay * _load(F, i, j) + b * _load(X, i, j)
-                    _store(out, i, j, own + c * _load(out, i, j))
+                    value = scale * total[j] + own * _load(F, i, j) + b * _load(X, i, j)
+                    _store(out, i, j, value + c * _load(out, i, j))
 
 
 @nb.njit(parallel=True, fastmath={"contract"}, cache=True)
@@ -189,12 +215,23 @@ def partial_dots(U, V, mass, parts):
 
     ``parts`` is float64 and zero. Its length, not the number of threads, fixes the rounding.
     """
-    n, d = U.shape
-    n_parts = len(parts)
+    n = len(mass)
+    n_parts, d = parts.shape
     for part in nb.prange(n_parts):
         for i in range(part * n // n_parts, (part + 1) * n // n_parts):
             for j in range(d):
-                parts[part, j] += mass[i] * U[i, j] * V[i, j]
+                parts[part, j] += np.float64(mass[i]) * _load(U, i, j) * _load(V, i, j)
+
+
+@nb.njit(parallel=True, cache=True)
+def partial_extents(X, parts):
+    """Per column, the largest size among part p of the rows, in parts[p], which is zero before."""
+    n = len(X.order)
+    n_parts, d = parts.shape
+    for part in nb.prange(n_parts):
+        for i in range(part * n // n_parts, (part + 1) * n // n_parts):
+            for j in range(d):
+                parts[part, j] = max(parts[part, j], abs(_load(X, i, j)))
 
 
 @nb.njit(parallel=True, fastmath={"contract"}, cache=True)
@@ -210,8 +247,20 @@ def combine(Y, y_scale, Z, z_scale):
 @nb.njit(parallel=True, fastmath={"contract"}, cache=True)
 def rescale(source, scale, out):
     """out <- source times one scale per column; either may be in half precision."""
-    n, d = source.shape
+    n, d = out.shape
     for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
         for i in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
             for j in range(d):
                 _store(out, i, j, scale[j] * _load(source, i, j))
+
+
+@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+def gather(block, rows, row_scale, column_scale, out):
+    """out <- the given rows of block, each divided by its row's and its column's scale."""
+    d = block.shape[1]
+    n = len(rows)
+    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
+        for t in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
+            i = rows[t]
+            for j in range(d):
+                out[t, j] = _load(block, i, j) / (row_scale[i] * column_scale[j])

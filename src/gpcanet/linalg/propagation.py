@@ -14,10 +14,14 @@ self-adjoint in the inner product weighted by D, which is why the operator carri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from .kernels import Source
 
 Array = Any  # numpy.ndarray or torch.Tensor: the solvers use only what both offer
 
@@ -45,21 +49,33 @@ class BlockOperator(ABC):
     def matmul(self, F: Array) -> Array:
         """P F, as a new block."""
 
-    def enter(self, X: Array) -> Array:
-        """The caller's block in the variable that ``step`` works on (may be X itself)."""
-        return X
+    def enter(self, X: Array, shift: Array | None = None) -> Array:
+        """X - shift in the variable that ``step`` works on.
 
-    def leave(self, F: Array) -> Array:
-        """The way back; may overwrite F."""
+        It may be X itself, or something read only where it is used: good as the second argument
+        of ``step``, for ``scaled`` and for ``dots``.
+        """
+        return X if shift is None else X - shift
+
+    def leave(self, F: Array, entered: Array) -> Array:
+        """The way back of a block that was made from ``entered``; may overwrite F."""
         return F
 
-    def step(self, F: Array, X: Array, out: Array, a: float, b: float, c: float) -> Array:
-        """a P F + b X + c out; may overwrite and return ``out``, which c == 0 leaves unread."""
+    def rows(self, F: Array, entered: Array, begin: int, end: int) -> Array:
+        """Rows begin to end of what ``leave`` would return, leaving F as it is."""
+        return F[begin:end]
+
+    def step(
+        self, F: Array, X: Array, out: Array, a: float, b: float, c: float, stay: float = 0.0
+    ) -> Array:
+        """a P F + b X + c out + stay F; may overwrite and return ``out``, unread if c == 0."""
         result = self.matmul(F)
         result *= a
         result += b * X
         if c != 0:
             result += c * out
+        if stay != 0:
+            result += stay * F
         return result
 
     def scaled(self, X: Array, factor: float) -> Array:
@@ -129,7 +145,7 @@ class Propagation(BlockOperator):
         if reorder:
             from .reorder import locality_order, permute
 
-            self._order = locality_order(indptr, indices)
+            self._order = _read_only(locality_order(indptr, indices))
             indptr, indices, weights = permute(indptr, indices, weights, self._order)
             labels = None if labels is None else labels[self._order]
         self.indptr, self.indices = _read_only(indptr), _read_only(indices)
@@ -195,50 +211,90 @@ class Propagation(BlockOperator):
     def __matmul__(self, F: np.ndarray) -> np.ndarray:
         """P @ F in the caller's own variable."""
         block = np.ascontiguousarray(F, dtype=self.dtype).reshape(self.n_nodes, -1)
-        return self.leave(self.matmul(self.enter(block))).reshape(F.shape)
+        entered = self.scaled(self.enter(block), 1.0)
+        return self.leave(self.matmul(entered), entered).reshape(F.shape)
 
     @property
     def row_weights(self) -> np.ndarray | None:
         """Row weights of the objective that P belongs to: None (ones) for sym, D for rw."""
         if self.normalization == "sym":
             return None
-        return self.mass if self._order is None else self._put_back(self.mass)
+        return self.mass if self._order is None else self.mass[self.place]
 
     # -- as an operator of the solvers, in the walk variable ------------------------------
 
-    def enter(self, X: np.ndarray) -> np.ndarray:
-        X = np.ascontiguousarray(X, dtype=self.dtype)
-        if self._order is not None:
-            X = X[self._order]
-            if self._to_walk is not None:
-                X *= self._to_walk[:, None]
-            return X
-        return X if self._to_walk is None else X * self._to_walk[:, None]
+    def enter(self, X: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray | Source:
+        if self._is_fused(X.shape[1]):
+            return self.source(X, shift)
+        X = np.asarray(X, dtype=self.dtype)
+        X = X if shift is None else X - shift.astype(self.dtype)
+        X = X if self._order is None else X[self._order]
+        return np.ascontiguousarray(X if self._to_walk is None else X * self._to_walk[:, None])
 
-    def leave(self, F: np.ndarray) -> np.ndarray:
+    def source(
+        self, X: np.ndarray, shift: np.ndarray | None, column_scale: np.ndarray | None = None
+    ) -> Source:
+        """X as it enters, read where it lies."""
+        from .kernels import Source
+
+        d = X.shape[1]
+        order = np.arange(self.n_nodes) if self._order is None else self._order
+        return Source(
+            _read_only(np.ascontiguousarray(X, dtype=self.dtype)),
+            _read_only(order),
+            np.zeros(d, self.dtype) if shift is None else shift.astype(self.dtype),
+            np.ones(self.n_nodes, self.dtype) if self._to_walk is None else self._to_walk,
+            np.ones(d, self.dtype) if column_scale is None else column_scale,
+        )
+
+    def leave(self, F: np.ndarray, entered: np.ndarray | Source) -> np.ndarray:
+        if self._order is not None:
+            return self.rows(F, entered, 0, self.n_nodes)
         if self._to_walk is not None:
             F /= self._to_walk[:, None]
-        return F if self._order is None else self._put_back(F)
+        return F
 
-    def _put_back(self, values: np.ndarray) -> np.ndarray:
-        result = np.empty_like(values)
-        result[self._order] = values
-        return result
+    def rows(self, F: np.ndarray, entered: np.ndarray | Source, begin: int, end: int) -> np.ndarray:
+        if self._order is None:
+            here = slice(begin, end)
+            return F[here] if self._to_walk is None else F[here] / self._to_walk[here, None]
+        places = self.place[begin:end]
+        rows = F[places]
+        if self._to_walk is not None:
+            rows /= self._to_walk[places, None]
+        return rows
+
+    @cached_property
+    def place(self) -> np.ndarray:
+        """Position inside of each of the caller's rows."""
+        place = np.arange(self.n_nodes)
+        if self._order is not None:
+            place[self._order] = np.arange(self.n_nodes)
+        return place
+
+    def _is_fused(self, width: int) -> bool:
+        return (len(self.indices) + self.n_nodes) * width >= FUSED_WORK
 
     def matmul(self, F: np.ndarray) -> np.ndarray:
         return self.step(F, F, np.empty_like(F), 1.0, 0.0, 0.0)
 
     def step(
-        self, F: np.ndarray, X: np.ndarray, out: np.ndarray, a: float, b: float, c: float
+        self,
+        F: np.ndarray,
+        X: Array,
+        out: np.ndarray,
+        a: float,
+        b: float,
+        c: float,
+        stay: float = 0.0,
     ) -> np.ndarray:
-        if (len(self.indices) + self.n_nodes) * F.shape[1] >= FUSED_WORK:
+        if self._is_fused(F.shape[1]):
             from . import kernels
 
-            scalar = self.dtype.type
             with kernels.parallel_launch():
                 kernels.step(
                     self.indptr, self.indices, self.weights, self._row_scale, self._diagonal,
-                    F, X, out, scalar(a), scalar(b), scalar(c),
+                    F, X, out, *(self.dtype.type(scalar) for scalar in (a, b, c, stay)),
                 )  # fmt: skip
         else:
             product = self.sparse_part @ F
@@ -247,13 +303,27 @@ class Propagation(BlockOperator):
                 product += b * X
             if c != 0:
                 product += c * out
+            if stay != 0:
+                product += stay * F
             out = product
         if self._ghost is not None:
             self._ghost.add_to_(out, F, a)
         return out
 
-    def dots(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
-        if U.size >= FUSED_WORK:
+    def scaled(self, X: np.ndarray | Source, factor: float) -> np.ndarray:
+        if factor == 0:
+            return np.zeros(X.shape, self.dtype)
+        if isinstance(X, np.ndarray):
+            return X * self.dtype.type(factor)
+        from . import kernels
+
+        result = np.empty(X.shape, self.dtype)
+        with kernels.parallel_launch():
+            kernels.rescale(X, np.full(X.shape[1], factor, self.dtype), result)
+        return result
+
+    def dots(self, U: np.ndarray | Source, V: np.ndarray | Source) -> np.ndarray:
+        if self._is_fused(U.shape[1]):
             from . import kernels
 
             parts = np.zeros((kernels.N_PARTS, U.shape[1]))
@@ -269,7 +339,7 @@ class Propagation(BlockOperator):
         Z: np.ndarray,
         z_scale: np.ndarray | float,
     ) -> np.ndarray:
-        if Y.size < FUSED_WORK:
+        if not self._is_fused(Y.shape[1]):
             return super().combine_(
                 Y, np.asarray(y_scale, self.dtype), Z, np.asarray(z_scale, self.dtype)
             )

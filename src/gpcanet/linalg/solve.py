@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -38,17 +38,39 @@ HALF_TOL, HALF_RESIDUAL = 1e-4, 2e-2
 STEPS_PER_CHECK = 10
 
 
-@dataclass(frozen=True)
 class Solution:
-    """What a solve returns: the block, the steps it took, and how well it fits.
+    """What a solve returns: the block F, the steps it took, and how well it fits.
 
     ``residual`` is measured on F itself, not carried along by the iteration: the largest over
     the columns of ||X - (I + alpha L) F|| / ||X||, in the norm in which P is self-adjoint.
+
+    F stays in the operator's variable, and in half precision where that was asked for, until it
+    is read: whole as ``F``, or some ``rows`` at a time.
     """
 
-    F: Array
-    n_iter: int
-    residual: float
+    def __init__(
+        self, P: BlockOperator, entered: Array, F: Array, rest: Array, n_iter: int, residual: float
+    ) -> None:
+        self._P, self._entered, self._block, self._rest = P, entered, F, rest
+        self.n_iter, self.residual = n_iter, residual
+
+    @cached_property
+    def F(self) -> Array:
+        """The whole block. It takes over the memory of the one inside."""
+        block, self._block, self._rest = self._block, None, None
+        return self._P.leave(block, self._entered)
+
+    def rows(self, rows: slice) -> Array:
+        """Some rows of F."""
+        return self._P.rows(self._block, self._entered, rows.start, rows.stop)
+
+    def rest_rows(self, rows: slice) -> Array:
+        """The same rows of (X - (I + alpha L) F) / (1 + alpha)."""
+        return self._P.rows(self._rest, self._entered, rows.start, rows.stop)
+
+    def drop_rest(self) -> None:
+        """Give back the memory of what ``rest_rows`` reads."""
+        self._rest = None
 
 
 class Solver:
@@ -96,34 +118,42 @@ class Solver:
     ) -> None:
         self.P, self.alpha = P, float(alpha)
         self.method = _choose(P) if method == "auto" else method
-        if half and self.method == "direct":
-            self.method = "chebyshev"
         self.tol, self.n_iter, self.max_iter = tol, n_iter, max_iter
         self.half = half
         if half:
-            self.tol = max(tol, HALF_TOL)
+            self._use_half()
         self._iterate = self._prepare()
+
+    def _use_half(self) -> None:
+        P = self.P
+        if not isinstance(P, Propagation) or not P.self_adjoint or self.method == "cg":
+            raise ValueError(
+                f"half precision goes with the solvers 'chebyshev' and 'fixed-point' and a "
+                f"self-adjoint operator, not with {self.method!r} here; use full precision"
+            )
+        self.P = HalfPropagation(P)
+        self.tol = max(self.tol, HALF_TOL)
+        if self.method == "direct":
+            self.method = "chebyshev"
 
     def _prepare(self) -> Callable[[Array], tuple[Array, int]]:
         if self.alpha == 0:
-            return lambda X: (X * 1.0, 0)
+            return lambda X: (self.P.scaled(X, 1.0), 0)
         if self.method == "direct":
             return _direct(self.P, self.alpha)
-        if self.half:
-            return self._in_half()
         if self.method == "fixed-point":
-            return lambda X: self._fixed_point(self.P, X)
+            return self._fixed_point
         iterate = {"chebyshev": self._chebyshev, "cg": self._cg}[self.method]
         if self.P.self_adjoint:
             return lambda X: iterate(self.P, X, self.max_iter)
         return self._split(iterate)
 
-    def solve(self, X: Array) -> Solution:
-        """F with its true residual; warns where the tolerance was not reached."""
-        B = self.P.enter(X)
-        F, n_iter = self._iterate(B)
-        residual = self._last_residual(F, B, is_ours=B is not X)
-        del B  # the way back needs its memory
+    def solve(self, X: Array, shift: Array | None = None) -> Solution:
+        """F of X - shift with its true residual; warns where the tolerance was not reached."""
+        entered = self.P.enter(X, shift)
+        F, n_iter = self._iterate(entered)
+        rest = self._rest(self.P, F, entered)
+        residual = self._size(self.P, rest, entered)
         exact = self.method != "fixed-point" or self.n_iter is None
         # Not <=, so that a NaN residual counts as missed.
         if exact and not residual <= (HALF_RESIDUAL if self.half else self.tol):
@@ -135,57 +165,52 @@ class Solver:
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return Solution(self.P.leave(F), n_iter, residual)
+        return Solution(self.P, entered, F, rest, n_iter, residual)
+
+    def run(self, X: Array, shift: Array | None = None) -> Solution:
+        """The same without the step that measures the residual, which is NaN."""
+        entered = self.P.enter(X, shift)
+        F, n_iter = self._iterate(entered)
+        return Solution(self.P, entered, F, None, n_iter, math.nan)
 
     def apply(self, X: Array) -> Array:
-        """F alone, without the step that measures the residual."""
-        return self.P.leave(self._iterate(self.P.enter(X))[0])
-
-    def system(self, F: Array) -> Array:
-        """(I + alpha L) F, in the operator's own variable."""
-        return self.P.step(F, F, F * 0, -self.alpha, 1 + self.alpha, 0.0)
+        """F alone."""
+        return self.run(X).F
 
     # -- residual -------------------------------------------------------------------------
 
-    def _residual(self, P: BlockOperator, F: Array, B: Array) -> Array:
-        return P.step(F, F, B * 1.0, self.alpha, -(1 + self.alpha), 1.0)
+    def _rest(self, P: BlockOperator, F: Array, X: Array) -> Array:
+        # What one more step of the fixed point would add: the residual over 1 + alpha, which has
+        # the size of F and so stays in the range of half precision, too.
+        c = self.alpha / (1 + self.alpha)
+        return P.step(F, X, P.scaled(F, 0.0), c, 1 - c, 0.0, stay=-1.0)
 
-    def _residual_norm(self, P: BlockOperator, R: Array, B: Array) -> float:
-        size = P.dots(B, B)
-        return float((P.dots(R, R) / (size + (size == 0))).max()) ** 0.5
-
-    def _last_residual(self, F: Array, B: Array, *, is_ours: bool) -> float:
-        """The residual of a result, made in the place of B, which nobody needs any more."""
-        size = self.P.dots(B, B)
-        place = B if is_ours else B * 1.0
-        R = self.P.step(F, F, place, self.alpha, -(1 + self.alpha), 1.0)
-        return float((self.P.dots(R, R) / (size + (size == 0))).max()) ** 0.5
+    def _size(self, P: BlockOperator, rest: Array, X: Array) -> float:
+        size = P.dots(X, X)
+        relative = P.dots(rest, rest) / (size + (size == 0))
+        return (1 + self.alpha) * float(relative.max()) ** 0.5
 
     # -- iterations, in the operator's variable -------------------------------------------
 
-    def _fixed_point(self, P: BlockOperator, X: Array) -> tuple[Array, int]:
-        if self.n_iter is not None:
-            return self._fixed_steps(P, X, self.n_iter), self.n_iter
-        c = self.alpha / (1 + self.alpha)
+    def _fixed_point(self, X: Array) -> tuple[Array, int]:
+        P, c = self.P, self.alpha / (1 + self.alpha)
+        steps, last = 0, self.n_iter
+        if self.half and last is None:
+            # A residual in 16 bits says little. Without it: after k steps from F = X it is at
+            # most c^k of the first one, alpha L X, which is at most 2 alpha of X.
+            first = max(2 * self.alpha, self.tol)
+            last = min(math.ceil(math.log(self.tol / first) / math.log(c)), self.max_iter)
         F, spare = P.scaled(X, 1.0), P.scaled(X, 0.0)
-        steps = 0
         while True:
-            last = min(steps + STEPS_PER_CHECK, self.max_iter)
-            while steps < last:
+            goal = min(steps + STEPS_PER_CHECK, self.max_iter) if last is None else last
+            while steps < goal:
                 F, spare = P.step(F, X, spare, c, 1 - c, 0.0), F
                 steps += 1
-                report("solving", steps)
-            reached = self._residual_norm(P, self._residual(P, F, X), X) <= self.tol
-            if reached or steps >= self.max_iter:
+                report("solving", steps, last)
+            if last is not None or steps >= self.max_iter:
                 return F, steps
-
-    def _fixed_steps(self, P: BlockOperator, X: Array, n_steps: int) -> Array:
-        c = self.alpha / (1 + self.alpha)
-        F, spare = P.scaled(X, 1.0), P.scaled(X, 0.0)
-        for step in range(n_steps):
-            F, spare = P.step(F, X, spare, c, 1 - c, 0.0), F
-            report("solving", step + 1, n_steps)
-        return F
+            if self._size(P, self._rest(P, F, X), X) <= self.tol:
+                return F, steps
 
     def _chebyshev(self, P: BlockOperator, X: Array, max_iter: int) -> tuple[Array, int]:
         c = self.alpha / (1 + self.alpha)
@@ -203,7 +228,7 @@ class Solver:
     def _cg(self, P: BlockOperator, X: Array, max_iter: int) -> tuple[Array, int]:
         size = P.dots(X, X)
         size = size + (size == 0)
-        F, R = X * 0, X * 1.0
+        F, R = P.scaled(X, 0.0), P.scaled(X, 1.0)
         steps, reached = 0, math.inf
         while True:
             D, product = R * 1.0, R * 0
@@ -221,34 +246,11 @@ class Solver:
                 report("solving", steps)
             # The recurrence for R drifts by rounding: go on from the true residual for as long
             # as that still halves it.
-            R = self._residual(P, F, X)
-            before, reached = reached, self._residual_norm(P, R, X)
+            R = self._rest(P, F, X)
+            before, reached = reached, self._size(P, R, X)
             if reached <= self.tol or steps >= max_iter or not reached < before / 2:
                 return F, steps
-
-    def _in_half(self) -> Callable[[Array], tuple[Array, int]]:
-        if not isinstance(self.P, Propagation) or not self.P.self_adjoint or self.method == "cg":
-            raise ValueError(
-                f"half precision goes with the solvers 'chebyshev' and 'fixed-point' and a "
-                f"self-adjoint operator, not with {self.method!r} here; use full precision"
-            )
-        P16 = HalfPropagation(self.P)
-
-        def run(X: Array) -> tuple[Array, int]:
-            small, scale = P16.shrink(X)
-            if self.method == "fixed-point":
-                # A residual in 16 bits says little. Without it: after k steps from F = X it is at
-                # most c^k of the first one, alpha L X, which is at most 2 alpha of X.
-                c = self.alpha / (1 + self.alpha)
-                needed = math.ceil(math.log(self.tol / max(2 * self.alpha, self.tol)) / math.log(c))
-                steps = min(needed, self.max_iter) if self.n_iter is None else self.n_iter
-                F = self._fixed_steps(P16, small, steps)
-            else:
-                F, steps = self._chebyshev(P16, small, self.max_iter)
-            del small  # the block in full precision needs its memory
-            return P16.grow(F, scale), steps
-
-        return run
+            R *= 1 + self.alpha
 
     def _split(
         self, iterate: Callable[[BlockOperator, Array, int], tuple[Array, int]]
@@ -263,16 +265,17 @@ class Solver:
         complete = _woodbury(self.P, self.alpha, lambda B: iterate(base, B, self.max_iter)[0])
 
         def run(X: Array) -> tuple[Array, int]:
-            F, steps = X * 0, 0
+            F, steps = self.P.scaled(X, 0.0), 0
             R, reached = X, math.inf
             while True:
                 correction, more = iterate(base, R, self.max_iter - steps)
                 F += complete(correction)
                 steps += more
-                R = self._residual(self.P, F, X)
-                before, reached = reached, self._residual_norm(self.P, R, X)
+                R = self._rest(self.P, F, X)
+                before, reached = reached, self._size(self.P, R, X)
                 if reached <= self.tol or steps >= self.max_iter or not reached < before / 2:
                     return F, steps
+                R *= 1 + self.alpha
 
         return run
 
@@ -300,10 +303,12 @@ def _direct(P: BlockOperator, alpha: float) -> Callable[[Array], tuple[Array, in
         return factor.solve(B.astype(np.float64, copy=False))
 
     complete = _woodbury(P, alpha, solve_sparse)
-    return lambda X: (
-        np.ascontiguousarray(complete(solve_sparse(X)), dtype=P.dtype),
-        1,
-    )
+
+    def run(X: Array) -> tuple[Array, int]:
+        F = complete(solve_sparse(X if isinstance(X, np.ndarray) else P.scaled(X, 1.0)))
+        return np.ascontiguousarray(F, dtype=P.dtype), 1
+
+    return run
 
 
 def _woodbury(

@@ -1,14 +1,23 @@
-"""BLAS on one thread, for work too small to share."""
+"""Threads: BLAS on one for work too small to share, several for many pieces of work."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+#: Most pieces of work at a time: each holds chunks of memory.
+WORKERS = 4
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _lock = threading.Lock()
 _limits: list[Any] = []  # one for everybody inside; the first in makes it, the last out undoes it
@@ -39,3 +48,20 @@ def one_blas_thread() -> Iterator[None]:
 @cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()  # looking for the libraries takes longer than their use
+
+
+def in_turn(work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
+    """The result of each piece, in their order, several being worked on at a time.
+
+    Each has BLAS on one thread: whole products in parallel wait for nobody, where the threads
+    inside one wait for each other, for long if other processes want the cores too.
+    """
+    n_workers = min(WORKERS, os.cpu_count() or 1)
+    waiting: deque[Future[R]] = deque()
+    with one_blas_thread(), ThreadPoolExecutor(n_workers) as pool:
+        for piece in pieces:
+            waiting.append(pool.submit(work, piece))
+            if len(waiting) > n_workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

@@ -215,3 +215,16 @@ def rescale(source, scale, out):
         for i in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
             for j in range(d):
                 _store(out, i, j, scale[j] * _load(source, i, j))
+
+
+@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+def add_terms(terms, factors, sums):
+    """sums[i] <- sums[i] + sum over j of factors[i, j] terms[j], for stacks of blocks."""
+    n_sums, n, d = sums.shape
+    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
+        for row in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
+            for i in range(n_sums):
+                for j in range(len(terms)):
+                    factor = factors[i, j]
+                    for column in range(d):
+                        sums[i, row, column] += factor * terms[j, row, column]

@@ -109,8 +109,8 @@ GRAPH = ("gpcanet.graph", "gpcanet.sources", "gpcanet.entries")
 ESTIMATORS = tuple(
     f"gpcanet.{name}"
     for name in (
-        "gpca", "classifier", "head", "judge", "selection", "seen", "validation", "memory",
-        "persistence", "GPCA", "GPCAClassifier", "load_model", "save_model",
+        "gpca", "path", "classifier", "head", "judge", "selection", "seen", "validation",
+        "memory", "persistence", "GPCA", "GPCAPath", "GPCAClassifier", "load_model", "save_model",
     )
 )  # fmt: skip
 

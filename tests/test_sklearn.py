@@ -1,4 +1,4 @@
-"""Both estimators keep scikit-learn's contract."""
+"""The estimators keep scikit-learn's contract."""
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gpcanet import GPCA, GPCAClassifier
+from gpcanet import GPCA, GPCAClassifier, GPCAPath
 from gpcanet.datasets import block_model
 
 # Every check that cannot hold, and why. strict xfail: one that passes fails the suite.
 EXPECTED_FAILURES = {
     "GPCA": {},
+    "GPCAPath": {},
     "GPCAClassifier": {
         "check_classifiers_classes": "uses -1 as a class, which marks unlabelled nodes here (as "
         "in sklearn.semi_supervised, which the check exempts by name)",
@@ -26,7 +27,7 @@ EXPECTED_FAILURES = {
 
 # One alpha and two parts: the checks fit hundreds of times, and look at the interface only.
 @parametrize_with_checks(
-    [GPCA(), GPCAClassifier(alpha=10.0, cv=2)],
+    [GPCA(), GPCAPath(), GPCAClassifier(alpha=10.0, cv=2)],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES[type(estimator).__name__],
 )
 def test_scikit_learn_checks(estimator, check):

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from .entries import GraphWarning
     from .gpca import GPCA
     from .graph import Graph
+    from .path import GPCAPath
     from .persistence import load_model, save_model
 
 __all__ = [
     "GPCA",
     "GPCAClassifier",
+    "GPCAPath",
     "Graph",
     "GraphWarning",
     "__version__",
@@ -30,6 +32,7 @@ __all__ = [
 _HOME = {
     "GPCA": "gpca",
     "GPCAClassifier": "classifier",
+    "GPCAPath": "path",
     "Graph": "graph",
     "GraphWarning": "entries",
     "load_model": "persistence",

@@ -77,7 +77,7 @@ class Fit:
         M = np.empty((d, d), self.X.dtype)
         for block in _blocks(d, self.columns_per_block):
             M[:, block] = self._products(block)
-        return self._embedded(*leading_eigenpairs(M, k))
+        return self.embedded(*leading_eigenpairs(M, k))
 
     def _products(self, block: slice) -> np.ndarray:
         """Some columns of X^T F."""
@@ -121,10 +121,14 @@ class Fit:
         """W from products with X^T (I + alpha L)^-1 X: neither F nor a d x d matrix is held."""
 
         def apply(v: np.ndarray) -> np.ndarray:
-            F = self.solver.apply(self.X @ v.reshape(-1, 1))
-            return self.X.transposed_dot(self._weighted(F)).ravel()
+            return self.apply(v.reshape(-1, 1)).ravel()
 
-        return self._embedded(*leading_eigenpairs_of(apply, self.X.shape[1], k))
+        return self.embedded(*leading_eigenpairs_of(apply, self.X.shape[1], k))
+
+    def apply(self, V: np.ndarray) -> np.ndarray:
+        """X^T (I + alpha L)^-1 X V."""
+        F = self.solver.apply(self.X @ V)
+        return self.X.transposed_dot(self._weighted(F))
 
     def embed(self, W: np.ndarray) -> tuple[np.ndarray, int, float, float]:
         """Z = (I + alpha L)^-1 X W, its most steps, largest residual, and misfit."""
@@ -145,7 +149,8 @@ class Fit:
             misfit += np.einsum("ij,ij", self._weighted(F, rows), rest, dtype=np.float64)
         return solution.n_iter, solution.residual, float(misfit) * (1 + self.solver.alpha)
 
-    def _embedded(self, values: np.ndarray, W: np.ndarray) -> Fitted:
+    def embedded(self, values: np.ndarray, W: np.ndarray) -> Fitted:
+        """The rest, once W is known."""
         Z, n_iter, residual, misfit = self.embed(W)
         return Fitted(values, W, Z, n_iter, residual, misfit)
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .budget import FitSize, Plan, parse_bytes, plan_fit
-from .fitting import Fit
+from .fitting import Fit, Fitted
 from .graph import Graph
 from .linalg import CenteredFeatures, Propagation, Solver
 from .seen import SeenNodes
@@ -240,16 +240,20 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )  # fmt: skip
         fitted = fit.lanczos(k) if use_lanczos else fit.formed(k)
 
-        self.mean_ = centered.mean.astype(dtype, copy=False)
+        self._learn(fit, fitted)
+        self._seen: SeenNodes | None = None
+        if nodes is not None or labels is not None:
+            self._seen = SeenNodes(graph, nodes, None if nodes is None else X, labels)
+        return fitted.Z
+
+    def _learn(self, fit: Fit, fitted: Fitted) -> None:
+        dtype = fit.result_dtype
+        self.mean_ = fit.X.mean.astype(dtype, copy=False)
         self.components_ = np.ascontiguousarray(fitted.W.T, dtype=dtype)
         self.eigenvalues_ = fitted.eigenvalues.astype(dtype, copy=False)
         self.objective_ = fit.objective(fitted)
         self.n_iter_, self.residual_ = fitted.n_iter, fitted.residual
-        self._n_features_out = k
-        self._seen = None
-        if nodes is not None or labels is not None:
-            self._seen = SeenNodes(graph, nodes, None if nodes is None else X, labels)
-        return fitted.Z
+        self._n_features_out = len(self.components_)
 
     def _plan(self, graph: Graph, X: Any, k: int, inside: Any, *, lanczos: bool) -> Plan:
         """How much is done at a time. With ``lanczos``, no more than k columns ever are."""

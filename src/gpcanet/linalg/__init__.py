@@ -1,10 +1,14 @@
 """The numerics: arrays in, arrays out. Knows no estimator, no file and no torch."""
 
-from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of
+from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of, whole_eigenpairs
 from .features import CenteredFeatures, row_chunks
 from .half import HalfPropagation
+from .lanczos import leading_eigenpairs_by_blocks
+from .moments import Moments
 from .progress import progress_to, report
 from .propagation import BlockOperator, GhostForm, Normalization, Propagation
+from .resolvents import Resolvents, Sharing, plan_sharing
+from .samples import Samples
 from .solve import Method, Solution, Solver
 from .threads import in_turn, one_blas_thread
 
@@ -14,16 +18,23 @@ __all__ = [
     "GhostForm",
     "HalfPropagation",
     "Method",
+    "Moments",
     "Normalization",
     "Propagation",
+    "Resolvents",
+    "Samples",
+    "Sharing",
     "Solution",
     "Solver",
     "fix_signs",
     "in_turn",
     "leading_eigenpairs",
+    "leading_eigenpairs_by_blocks",
     "leading_eigenpairs_of",
     "one_blas_thread",
+    "plan_sharing",
     "progress_to",
     "report",
     "row_chunks",
+    "whole_eigenpairs",
 ]

@@ -25,6 +25,16 @@ def leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return values[::-1], fix_signs(vectors[:, ::-1])
 
 
+def whole_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same by way of all eigenvectors: LAPACK's divide and conquer.
+
+    On one thread it is quicker than ``leading_eigenpairs`` up to some 500 rows, and several
+    matrices can be worked on at a time.
+    """
+    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    return values[: -k - 1 : -1], fix_signs(vectors[:, : -k - 1 : -1])
+
+
 def leading_eigenpairs_of(
     apply: Callable[[np.ndarray], np.ndarray], d: int, k: int
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -264,3 +264,16 @@ def gather(block, rows, row_scale, column_scale, out):
             i = rows[t]
             for j in range(d):
                 out[t, j] = _load(block, i, j) / (row_scale[i] * column_scale[j])
+
+
+@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+def add_terms(terms, factors, sums):
+    """sums[i] <- sums[i] + sum over j of factors[i, j] terms[j], for stacks of blocks."""
+    n_sums, n, d = sums.shape
+    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
+        for row in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
+            for i in range(n_sums):
+                for j in range(len(terms)):
+                    factor = factors[i, j]
+                    for column in range(d):
+                        sums[i, row, column] += factor * terms[j, row, column]

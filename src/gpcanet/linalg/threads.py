@@ -56,7 +56,8 @@ def in_turn(work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
     Each has BLAS on one thread: whole products in parallel wait for nobody, where the threads
     inside one wait for each other, for long if other processes want the cores too.
     """
-    n_workers = min(WORKERS, os.cpu_count() or 1)
+    affinity = getattr(os, "sched_getaffinity", None)
+    n_workers = min(WORKERS, len(affinity(0)) if affinity else os.cpu_count() or 1)
     waiting: deque[Future[R]] = deque()
     with one_blas_thread(), ThreadPoolExecutor(n_workers) as pool:
         for piece in pieces:

@@ -1,0 +1,268 @@
+"""GPCAPath: one fit for a whole grid of alpha and beta."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .budget import Plan
+from .fitting import Fit
+from .gpca import GPCA, LARGEST_ALPHA, is_better_dense
+from .linalg import (
+    CenteredFeatures,
+    GhostForm,
+    Propagation,
+    Resolvents,
+    in_turn,
+    leading_eigenpairs_by_blocks,
+    plan_sharing,
+    whole_eigenpairs,
+)
+from .seen import SeenNodes
+from .validation import check_features, check_graph, check_number
+
+
+class GPCAPath(BaseEstimator):
+    """The components of :class:`GPCA` for many values of alpha and beta at once.
+
+    Meant for choosing them: all values share their passes over the graph, and every alpha
+    between the smallest and the largest is to be had afterwards. What it finds is what separate
+    fits find, to the same tolerance.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Width of the embeddings. By default 128, or all there are if fewer.
+    alphas : sequence of float
+        The values that ``fit`` prepares; every alpha between them can be asked for.
+    betas : sequence of float
+        The values of beta that can be asked for.
+    normalization, ghost, tol, max_iter
+        As in :class:`GPCA`.
+
+    Attributes
+    ----------
+    way_ : {"moments", "samples", "separate", "lanczos"}
+        How the components were found: from moments of P, from solves at a few alphas (both in
+        one pass for all alphas), each by itself where that is quicker, or by block Lanczos where
+        there are many features and few components.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    X is kept for ``embedding``. Components of values that ``fit`` did not prepare are found when
+    they are asked for, and kept as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpcanet import GPCAPath, Graph
+    >>> X = np.array([[1.0, 0.2], [0.9, 0.0], [-1.1, 0.1], [-0.8, -0.3]])
+    >>> graph = Graph.from_edge_index([[0, 1, 2, 3], [1, 0, 3, 2]])
+    >>> path = GPCAPath(n_components=1, alphas=(1.0, 10.0)).fit(X, graph=graph)
+    >>> path.embedding(alpha=5.0).round(2)
+    array([[ 0.97],
+           [ 0.95],
+           [-0.98],
+           [-0.93]])
+    """
+
+    __metadata_request__fit = {"graph": True, "nodes": True}
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        alphas: Sequence[float] = (1.0, 5.0, 10.0, 20.0, 50.0),
+        betas: Sequence[float] = (0.0,),
+        normalization: str = "sym",
+        ghost: str = "balanced",
+        tol: float | None = None,
+        max_iter: int = 1000,
+    ) -> None:
+        self.n_components = n_components
+        self.alphas = alphas
+        self.betas = betas
+        self.normalization = normalization
+        self.ghost = ghost
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any = None, *, graph: Any = None, nodes: Any = None) -> Self:
+        """Find the components for all alphas and betas.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_nodes, n_features)
+        y : array-like of shape (n_nodes,), optional
+            Labels, -1 for unlabelled nodes. Read only for betas above 0.
+        graph : Graph or what becomes one, optional
+        nodes : array-like of int, optional
+            Position of each row of X in the graph, if X holds only some of its nodes.
+        """
+        alphas, betas = self._check_parameters()
+        X = check_features(self, X, reset=True)
+        self._graph, self._nodes = check_graph(graph, nodes, X.shape[0])
+        self._part = self._graph if self._nodes is None else self._graph.subgraph(self._nodes)
+        model = self._unfitted(max(alphas), max(betas))
+        self._k, self._labels = model._width(X), model._labels(y, X.shape[0])
+        self._dtype, self._range, self._betas = X.dtype, (min(alphas), max(alphas)), betas
+        wide = model._use_lanczos(X, self._k)
+        if wide:
+            X = X.astype(np.float64, copy=False)
+        elif sp.issparse(X) and is_better_dense(X):
+            X = X.toarray()
+        self._X, self._rows = CenteredFeatures(X), X
+        self._pairs: dict[tuple[float, float], tuple[np.ndarray, np.ndarray]] = {}
+        self._resolvents: Resolvents | None = None
+        self.way_ = "lanczos" if wide else "separate"
+        if not wide:
+            self.way_ = self._share(alphas, betas)
+        self._prepare(list(itertools.product(alphas, betas)))
+        return self
+
+    def components(self, alpha: float, beta: float = 0.0) -> np.ndarray:
+        """W^T of shape (n_components, n_features), as ``GPCA.components_``."""
+        return np.ascontiguousarray(self._pair(alpha, beta)[1].T, dtype=self._dtype)
+
+    def eigenvalues(self, alpha: float, beta: float = 0.0) -> np.ndarray:
+        """Eigenvalues of X^T (I + alpha L)^-1 X, as ``GPCA.eigenvalues_``."""
+        return self._pair(alpha, beta)[0].astype(self._dtype)
+
+    def embedding(self, alpha: float, beta: float = 0.0) -> np.ndarray:
+        """Z of the nodes of ``fit``, as ``GPCA.fit_transform``; takes one solve of its width."""
+        return self._fitted(alpha, beta)[1]
+
+    def gpca(self, alpha: float, beta: float = 0.0) -> GPCA:
+        """A fitted GPCA of these values, to transform other nodes or to be saved."""
+        return self._fitted(alpha, beta)[0]
+
+    # -- the fit --------------------------------------------------------------------------
+
+    def _share(self, alphas: list[float], betas: list[float]) -> str:
+        """Make one pass for all pairs where that pays, and say which way was taken."""
+        if self._X.is_sparse:
+            return "separate"
+        model = self._unfitted(max(alphas), 0.0)
+        P = self._propagation(model)
+        solver = model._solver(P, self._dtype)
+        ghost: GhostForm = self.ghost  # type: ignore[assignment]
+        given = self._labels, alphas, betas, ghost, solver.tol
+        plan = plan_sharing(P, self._X.shape[1], *given, direct=solver.method == "direct")
+        if plan.way != "separate":
+
+            def propagation(beta: float) -> Propagation:
+                return self._propagation(self._unfitted(max(alphas), beta)) if beta else P
+
+            self._resolvents = Resolvents(propagation, self._X.values, *given, plan)
+        return plan.way
+
+    def _prepare(self, pairs: list[tuple[float, float]]) -> None:
+        if self._resolvents is not None:
+            found = list(in_turn(lambda pair: self._from_resolvents(*pair), pairs))
+        elif self.way_ == "lanczos" and self._fit_of(*pairs[0])[1].solver.method == "direct":
+            self._X.transposed_dot(np.zeros((self._X.shape[0], 1)))  # is kept, for all threads
+            found = list(in_turn(lambda pair: self._by_itself(*pair), pairs))
+        else:  # uses all cores by itself
+            found = [self._by_itself(*pair) for pair in pairs]
+        self._pairs.update(zip(pairs, found, strict=True))
+
+    def _from_resolvents(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+        assert self._resolvents is not None
+        return whole_eigenpairs(self._resolvents.matrix(alpha, beta), self._k)
+
+    def _by_itself(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+        fit = self._fit_of(alpha, beta)[1]
+        if self.way_ == "lanczos" and fit.solver.P.self_adjoint:  # which Lanczos takes for granted
+            return leading_eigenpairs_by_blocks(fit.apply, self._X.shape[1], self._k)
+        fitted = fit.formed(self._k)
+        return fitted.eigenvalues, fitted.W
+
+    # -- what is asked for ----------------------------------------------------------------
+
+    def _pair(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self)
+        low, high = self._range
+        check_number("alpha", alpha, low, high, advice="fit the path with alphas that enclose it")
+        check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
+        pair = float(alpha), float(beta)
+        if pair[1] not in self._betas:
+            known = ", ".join(f"{value:g}" for value in self._betas)
+            raise ValueError(f"beta={beta} must be one of {known}; fit the path with it in betas")
+        if pair not in self._pairs:
+            self._prepare([pair])
+        return self._pairs[pair]
+
+    def _fitted(self, alpha: float, beta: float) -> tuple[GPCA, np.ndarray]:
+        values, W = self._pair(alpha, beta)
+        model, fit = self._fit_of(float(alpha), float(beta))
+        fitted = fit.embedded(values, W.astype(self._X.dtype, copy=False))
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        model._learn(fit, fitted)
+        labels = self._labels if beta > 0 else None
+        model._seen = None
+        if self._nodes is not None or labels is not None:
+            rows = None if self._nodes is None else self._rows
+            model._seen = SeenNodes(self._graph, self._nodes, rows, labels)
+        return model, fitted.Z
+
+    def _fit_of(self, alpha: float, beta: float) -> tuple[GPCA, Fit]:
+        model = self._unfitted(alpha, beta)
+        P = self._propagation(model)
+        columns = self._plan(model).columns_per_block
+        return model, Fit(
+            model._solver(P, self._dtype), self._X, P.row_weights, columns, self._dtype
+        )
+
+    def _plan(self, model: GPCA) -> Plan:
+        is_wide = self.way_ == "lanczos"
+        return model._plan(self._part, self._X.values, self._k, self._X.dtype, lanczos=is_wide)
+
+    def _propagation(self, model: GPCA) -> Propagation:
+        labels = self._labels if model.beta > 0 else None
+        return model._propagation(
+            self._part, labels, self._X.dtype, reorder=self._plan(model).reorder
+        )
+
+    def _unfitted(self, alpha: float, beta: float) -> GPCA:
+        return GPCA(
+            self.n_components,
+            alpha=alpha,
+            beta=beta,
+            normalization=self.normalization,
+            ghost=self.ghost,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+
+    # -- doors ----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> tuple[list[float], list[float]]:
+        alphas = _numbers("alphas", self.alphas, LARGEST_ALPHA, "use 0 to ignore the graph")
+        betas = _numbers("betas", self.betas, 1, "use 0 to ignore labels")
+        self._unfitted(alphas[0], betas[0])._check_parameters()
+        return alphas, betas
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _numbers(name: str, values: Any, high: float, advice: str) -> list[float]:
+    """Each value once, in the order given."""
+    listed = np.atleast_1d(np.asarray(values, dtype=object))
+    if listed.ndim != 1 or len(listed) == 0:
+        raise ValueError(f"{name}={values!r} must be a list of numbers, at least one")
+    for value in listed:
+        check_number(name, value, 0, high, advice=advice)
+    return list(dict.fromkeys(float(value) for value in listed))

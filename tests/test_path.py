@@ -1,0 +1,290 @@
+"""GPCAPath finds what separate fits of GPCA find."""
+
+import itertools
+import os
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from truth import (
+    KINDS,
+    dense_components,
+    dense_P,
+    random_features,
+    random_graph,
+    random_labels,
+    row_weights,
+    same_subspace,
+)
+
+import gpcanet.path as path_module
+from gpcanet import GPCA, GPCAPath, Graph, load_model, save_model
+from gpcanet.datasets import load
+from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.linalg import Sharing
+
+ALPHAS, BETAS = (0.5, 10.0, 40.0), (0.0, 0.1, 0.5, 1.0)
+
+PLANS = {
+    "moments": Sharing("moments", False, 0.0),
+    "moments-by-node": Sharing("moments", True, 0.0),
+    "samples": Sharing("samples", False, 0.0),
+    "samples-by-node": Sharing("samples", True, 0.0),
+    "separate": Sharing("separate", False, 0.0),
+}
+
+
+@pytest.fixture(params=list(PLANS))
+def any_plan(request, monkeypatch):
+    """Take every way to the components, whichever is the cheapest."""
+    plan = PLANS[request.param]
+    monkeypatch.setattr(path_module, "plan_sharing", lambda *given, **options: plan)
+    return plan
+
+
+def assert_equals_separate_fits(path, X, labels, graph, alphas, betas, atol=1e-7, **options):
+    for alpha, beta in itertools.product(alphas, betas):
+        model = GPCA(path.n_components, alpha=alpha, beta=beta, **options)
+        Z = model.fit_transform(X, labels, graph=graph)
+        np.testing.assert_allclose(path.components(alpha, beta), model.components_, atol=atol)
+        np.testing.assert_allclose(path.eigenvalues(alpha, beta), model.eigenvalues_, rtol=atol)
+        np.testing.assert_allclose(path.embedding(alpha, beta), Z, atol=10 * atol)
+
+
+# -- the same as separate fits -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ghost", ["paper", "balanced"])
+@pytest.mark.parametrize("normalization", ["sym", "rw"])
+def test_every_way_equals_separate_fits(graph, X, labels, normalization, ghost, any_plan):
+    if any_plan.by_node and ghost == "paper":
+        pytest.skip("only the balanced form goes by node")
+    options = {"normalization": normalization, "ghost": ghost, "tol": 1e-11}
+    path = GPCAPath(3, alphas=ALPHAS, betas=BETAS, **options).fit(X, labels, graph=graph)
+    assert path.way_ == any_plan.way
+    options["solver"] = "direct"
+    # 3.3 was not prepared.
+    assert_equals_separate_fits(path, X, labels, graph, (*ALPHAS, 3.3), BETAS, **options)
+
+
+def test_what_it_chooses_equals_separate_fits(any_graph, X, labels):
+    path = GPCAPath(3, alphas=ALPHAS, betas=BETAS, tol=1e-11).fit(X, labels, graph=any_graph)
+    assert_equals_separate_fits(path, X, labels, any_graph, ALPHAS, BETAS, tol=1e-11)
+
+
+@pytest.mark.parametrize("normalization", ["sym", "rw"])
+def test_components_equal_the_dense_ones(graph, X, labels, normalization):
+    path = GPCAPath(3, betas=(0.0, 0.3), normalization=normalization, ghost="paper", tol=1e-10)
+    path.fit(X, labels, graph=graph)
+    for alpha, beta in itertools.product((1.0, 5.0, 10.0, 20.0, 50.0), (0.0, 0.3)):
+        P = dense_P(graph, normalization, labels, beta, "paper")
+        weights = row_weights(graph, normalization)
+        values, W = dense_components(X - X.mean(axis=0), P, alpha, 3, weights)
+        assert same_subspace(path.components(alpha, beta).T, W) < 1e-6
+        np.testing.assert_allclose(path.eigenvalues(alpha, beta), values, rtol=1e-7)
+
+
+@pytest.mark.usefixtures("any_plan")
+def test_all_components(graph, X, labels):
+    path = GPCAPath(alphas=(1.0, 8.0), betas=(0.2,), tol=1e-11).fit(X, labels, graph=graph)
+    model = GPCA(alpha=8.0, beta=0.2, tol=1e-11).fit(X, labels, graph=graph)
+    assert path.components(8.0, 0.2).shape == (6, 6)
+    np.testing.assert_allclose(path.components(8.0, 0.2), model.components_, atol=1e-7)
+
+
+@pytest.mark.parametrize("density", [0.02, 0.5])
+def test_sparse_features(graph, labels, density):
+    X = sp.random_array((40, 60), density=density, rng=np.random.default_rng(6), format="csr")
+    path = GPCAPath(3, betas=(0.0, 0.2), tol=1e-12).fit(X, labels, graph=graph)
+    dense = X.toarray()
+    assert_equals_separate_fits(path, dense, labels, graph, (1.0, 20.0), (0.0, 0.2), tol=1e-12)
+
+
+@pytest.mark.parametrize("normalization", ["sym", "rw"])
+@pytest.mark.parametrize("ghost", ["paper", "balanced"])
+def test_many_features_go_by_lanczos(graph, labels, normalization, ghost):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 1200)) * np.linspace(3, 1, 1200)
+    options = {"normalization": normalization, "ghost": ghost, "tol": 1e-12}
+    path = GPCAPath(4, alphas=(1.0, 9.0), betas=(0.0, 0.3), **options).fit(X, labels, graph=graph)
+    assert path.way_ == "lanczos"
+    options["eigen_solver"] = "formed"
+    # Residuals of 1e-6 over a relative gap of the eigenvalues of 0.1.
+    assert_equals_separate_fits(
+        path, X, labels, graph, (1.0, 4.0), (0.0, 0.3), atol=1e-5, **options
+    )
+
+
+@pytest.mark.usefixtures("any_plan")
+def test_single_precision_is_kept_and_close(graph, X, labels):
+    options = {"alphas": (1.0, 10.0), "betas": (0.0, 0.2)}
+    double = GPCAPath(3, **options).fit(X, labels, graph=graph)
+    single = GPCAPath(3, **options).fit(X.astype(np.float32), labels, graph=graph)
+    for pair in itertools.product(*options.values()):
+        parts = single.components(*pair), single.eigenvalues(*pair), single.embedding(*pair)
+        assert {part.dtype for part in parts} == {np.dtype(np.float32)}
+        # tol=1e-5 in single precision, over the relative gap of the eigenvalues of about 0.1.
+        np.testing.assert_allclose(parts[2], double.embedding(*pair), atol=1e-3)
+        np.testing.assert_allclose(parts[1], double.eigenvalues(*pair), rtol=1e-4)
+
+
+def test_alpha_zero_and_no_graph_are_pca(graph, X):
+    for one in (graph, None):
+        path = GPCAPath(3, alphas=(0.0, 5.0)).fit(X, graph=one)
+        np.testing.assert_allclose(path.components(0.0), GPCA(3).fit(X).components_, atol=1e-9)
+    np.testing.assert_allclose(path.components(2.5), path.components(0.0), atol=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(8, 30),
+    st.integers(2, 10),
+    st.integers(1, 3),
+    st.integers(0, 3),
+    st.just(0.0) | st.floats(1e-3, 60.0),
+    st.sampled_from([0.0, 0.15, 1.0]),
+    st.integers(0, 1000),
+)
+def test_any_graph_any_alpha(n, d, parts, isolated, alpha, beta, seed):
+    graph = random_graph(n, parts=parts, isolated=isolated, seed=seed)
+    X, labels = random_features(n, d, seed), random_labels(n, seed=seed)
+    k = min(2, d)
+    path = GPCAPath(k, alphas=(0.0, 60.0), betas=(beta,), tol=1e-11).fit(X, labels, graph=graph)
+    model = GPCA(k, alpha=alpha, beta=beta, solver="direct").fit(X, labels, graph=graph)
+    np.testing.assert_allclose(path.eigenvalues(alpha, beta), model.eigenvalues_, rtol=1e-6)
+    W = path.components(alpha, beta)
+    np.testing.assert_allclose(W @ W.T, np.eye(k), atol=1e-10)
+
+
+# -- the fitted GPCA -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.3])
+def test_gpca_of_a_pair_is_a_fitted_one(graph, X, labels, beta, tmp_path):
+    path = GPCAPath(3, betas=(0.0, 0.3), tol=1e-11).fit(X, labels, graph=graph)
+    ours = path.gpca(10.0, beta)
+    theirs = GPCA(3, alpha=10.0, beta=beta, tol=1e-11).fit(X, labels, graph=graph)
+    assert ours.get_params() == theirs.get_params()
+    assert ours.objective_ == pytest.approx(theirs.objective_, rel=1e-9)
+    assert (ours.n_iter_, ours.n_features_in_) == (theirs.n_iter_, 6)
+    assert ours.residual_ <= 1e-11
+    assert list(ours.get_feature_names_out()) == ["gpca0", "gpca1", "gpca2"]
+    Z = ours.transform(X, graph=graph)
+    np.testing.assert_allclose(Z, path.embedding(10.0, beta), atol=1e-10)
+    np.testing.assert_allclose(Z, theirs.transform(X, graph=graph), atol=1e-7)
+    save_model(ours, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X, graph=graph), Z)
+
+
+def test_nodes_that_are_a_part_of_the_graph(graph, X, labels):
+    nodes = np.random.default_rng(0).permutation(40)[:25]
+    options = {"graph": graph, "nodes": nodes}
+    path = GPCAPath(3, betas=(0.3,), tol=1e-11).fit(X[nodes], labels[nodes], **options)
+    model = GPCA(3, alpha=5.0, beta=0.3, tol=1e-11)
+    Z = model.fit_transform(X[nodes], labels[nodes], **options)
+    np.testing.assert_allclose(path.embedding(5.0, 0.3), Z, atol=1e-7)
+    others = np.setdiff1d(np.arange(40), nodes)  # see those of fit as neighbours
+    np.testing.assert_allclose(
+        path.gpca(5.0, 0.3).transform(X[others], graph=graph, nodes=others),
+        model.transform(X[others], graph=graph, nodes=others),
+        atol=1e-7,
+    )
+
+
+# -- the estimator -------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("any_plan")
+def test_two_identical_fits_give_identical_bytes(graph, X, labels):
+    one, other = (
+        GPCAPath(3, alphas=(1.0, 5.0), betas=(0.0, 0.2)).fit(X, labels, graph=graph).components(3.0)
+        for _ in range(2)
+    )
+    assert one.tobytes() == other.tobytes()
+
+
+def test_clone_and_pickle(graph, X):
+    path = GPCAPath(3, alphas=(1.0, 5.0)).fit(X, graph=graph)
+    assert clone(path).get_params() == path.get_params()
+    assert not hasattr(clone(path), "way_")
+    again = pickle.loads(pickle.dumps(path))
+    np.testing.assert_array_equal(again.components(2.0), path.components(2.0))
+
+
+def test_graph_and_nodes_are_requested():
+    requests = GPCAPath().get_metadata_routing().fit.requests
+    assert requests == {"graph": True, "nodes": True}
+
+
+def fitted():
+    return GPCAPath(2, alphas=(1.0, 20.0), betas=(0.0, 0.5)).fit(
+        random_features(), random_labels(), graph=random_graph()
+    )
+
+
+BAD_CALLS = [
+    ("alpha too small", lambda: fitted().components(0.9), ValueError,
+     r"alpha=0\.9 must be in \[1, 20\]; fit the path with alphas that enclose it"),
+    ("alpha too large", lambda: fitted().embedding(21), ValueError, r"alpha=21 must be in \[1, 20"),
+    ("alpha of text", lambda: fitted().gpca("5"), TypeError, r"alpha='5' must be a number"),
+    ("NaN alpha", lambda: fitted().components(np.nan), ValueError, r"alpha=nan must be in"),
+    ("beta not fitted", lambda: fitted().eigenvalues(5, 0.1), ValueError,
+     r"beta=0\.1 must be one of 0, 0\.5; fit the path with it in betas"),
+    ("beta too large", lambda: fitted().components(5, 1.5), ValueError, r"beta=1\.5 must be in"),
+    ("not fitted", lambda: GPCAPath().components(5), NotFittedError, r"is not fitted yet"),
+    ("no labels", lambda: GPCAPath(betas=(0.0, 0.2)).fit(random_features()), ValueError,
+     r"beta=0\.2 adds ghost edges .* y is None; give y"),
+    ("no alphas", lambda: GPCAPath(alphas=()).fit(random_features()), ValueError,
+     r"alphas=\(\) must be a list of numbers, at least one"),
+    ("negative alpha", lambda: GPCAPath(alphas=(1, -2)).fit(random_features()), ValueError,
+     r"alphas=-2 must be in \[0, 1e\+06\]"),
+    ("alphas of text", lambda: GPCAPath(alphas="many").fit(random_features()), TypeError,
+     r"alphas='many' must be a number"),
+    ("betas above 1", lambda: GPCAPath(betas=(0, 2)).fit(random_features()), ValueError,
+     r"betas=2 must be in \[0, 1\]"),
+    ("NaN in X", lambda: GPCAPath().fit(np.array([[1.0, np.nan], [0, 1]])), ValueError,
+     r"X contains NaN at row 0, column 1"),
+    ("wrong graph", lambda: GPCAPath().fit(random_features(), graph=Graph.without_edges(3)),
+     ValueError, r"X has 40 rows but the graph has 3 nodes"),
+    ("wrong ghost", lambda: GPCAPath(ghost="x").fit(random_features()), ValueError, r"ghost='x'"),
+    ("too wide", lambda: GPCAPath(7).fit(random_features()), ValueError,
+     r"n_components=7 must be in \[1, 6\]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"), [c[1:] for c in BAD_CALLS], ids=[c[0] for c in BAD_CALLS]
+)
+def test_bad_calls_say_what_to_do(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+# -- real data -----------------------------------------------------------------------------
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(
+    DATA_DIR_VARIABLE not in os.environ, reason=f"{DATA_DIR_VARIABLE} names no folder"
+)
+@pytest.mark.parametrize("k", [32, 128])
+def test_subspaces_on_cora_are_those_of_separate_fits(k):
+    data = load("cora")
+    y = np.full(len(data.y), -1)
+    y[data.train] = data.y[data.train]
+    betas = (0.0, 0.1, 0.2)
+    path = GPCAPath(k, betas=betas, ghost="paper").fit(data.X, y, graph=data.graph)
+    for alpha, beta in itertools.product((1.0, 10.0, 50.0), betas):
+        model = GPCA(k, alpha=alpha, beta=beta, ghost="paper").fit(data.X, y, graph=data.graph)
+        cosines = np.linalg.svd(path.components(alpha, beta) @ model.components_.T)[1]
+        assert cosines.min() >= 0.9999
+
+
+def test_the_kinds_of_graph_are_all_there():
+    assert set(KINDS) == {"plain", "weighted", "disconnected", "isolated"}

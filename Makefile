@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The version whose default build is for the CPU; the package itself takes any torch >= 2.4.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench page clean
 
 demo: $(VENV)/demo.ready
 	$(BIN)/gpcanet demo --force
@@ -18,11 +18,12 @@ lint: $(VENV)/test.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/test.ready
-	$(BIN)/python benchmarks/step.py --save
-	$(BIN)/python benchmarks/command.py --save
-	$(BIN)/python benchmarks/generate.py --save
-	$(BIN)/python benchmarks/script.py --save
+# About an hour, 8 GiB of memory and 4 of disk; PARTS=step,embed measures some of it.
+bench: $(VENV)/bench.ready
+	$(BIN)/gpcanet bench --size full --parts "$(PARTS)" --out benchmarks/results --docs docs --force
+
+page: $(VENV)/demo.ready
+	$(BIN)/gpcanet bench --page-only --out benchmarks/results --docs docs
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +31,11 @@ $(BIN)/python:
 
 $(VENV)/demo.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --editable ".[report]"
+	touch $@
+
+$(VENV)/bench.ready: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet "$(TORCH)"
+	$(BIN)/pip install --quiet --editable ".[bench]"
 	touch $@
 
 $(VENV)/test.ready: pyproject.toml | $(BIN)/python

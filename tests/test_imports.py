@@ -125,11 +125,13 @@ FORBIDDEN = {
 #: Who alone may import something.
 RESERVED = {
     ("gpcanet.cli",): ("gpcanet.cli", "gpcanet.__main__"),
+    ("gpcanet.bench",): ("gpcanet.bench", "gpcanet.cli"),
     ("typer", "rich"): ("gpcanet.cli",),
-    ("matplotlib",): ("gpcanet.cli",),
-    ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets"),
+    ("matplotlib",): ("gpcanet.cli", "gpcanet.bench"),
+    ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets", "gpcanet.bench"),
     ("safetensors",): ("gpcanet.persistence",),
-    ("torch", "torch_geometric"): ("gpcanet.nn",),
+    ("torch", "torch_geometric"): ("gpcanet.nn", "gpcanet.bench"),
+    ("sknetwork", "GraphPCA"): ("gpcanet.bench",),
 }
 
 
@@ -184,6 +186,10 @@ def test_modules_import_only_from_the_layers_below(file):
         ("gpcanet.files.join", "from .. import cli", {"gpcanet.cli"}),
         ("gpcanet.__main__", "from .cli import main", set()),
         ("gpcanet.cli.app", "from .console import Console\nfrom ..gpca import GPCA", set()),
+        ("gpcanet.gpca", "from .bench import fits", {"gpcanet.bench.fits"}),
+        ("gpcanet.cli.bench", "from ..bench.results import PARTS", set()),
+        ("gpcanet.bench.peers", "import torch, sknetwork.embedding", set()),
+        ("gpcanet.bench.peers", "import rich", {"rich"}),
         ("gpcanet.gpca", "import rich.table", {"rich.table"}),
         ("gpcanet.gpca", "import pyarrow as pa", {"pyarrow"}),
     ],

@@ -1,4 +1,4 @@
-"""The command line: gpcanet demo | embed | classify | datasets."""
+"""The command line: gpcanet demo | embed | classify | bench | datasets."""
 
 from .app import app, main
 

@@ -265,6 +265,59 @@ def classify(
     run(console, data, _given(settings), results, _given(holding_out))
 
 
+@app.command()
+def bench(
+    parts: Annotated[
+        str,
+        typer.Option(
+            help="Some of step, bandwidth, path, embed, command, generate, products, growth, "
+            "with commas between [all]."
+        ),
+    ] = "",
+    size: Annotated[
+        str,
+        typer.Option(help="quick (a minute, means nothing), small (minutes) or full (an hour)."),
+    ] = "small",
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Times each is run again [by size: 1, 3 or 7].")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for a JSON file a part.")] = Path("bench"),
+    docs: Annotated[
+        Path | None, typer.Option(help="Folder for the page and its picture [that of --out].")
+    ] = None,
+    work_dir: Annotated[
+        Path | None, typer.Option(help="Folder for generated graphs, kept [the cache].")
+    ] = None,
+    page_only: Annotated[
+        bool, typer.Option("--page-only", help="Measure nothing; write the page anew.")
+    ] = False,
+    force: o.Force = False,
+    data_dir: o.DataDir = None,
+    offline: o.Offline = False,
+    quiet: o.Quiet = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Measure speed and memory beside what one would use instead.
+
+    Peers that are not installed are skipped by name; pip install 'gpcanet[bench]' brings them.
+    """
+    from .bench import run
+
+    run(
+        Console(quiet=quiet, as_json=as_json),
+        [part.strip() for part in parts.split(",") if part.strip()],
+        size=size,
+        repeats=repeats,
+        out=out,
+        docs=docs,
+        work_dir=work_dir,
+        page_only=page_only,
+        force=force,
+        data_dir=data_dir,
+        offline=offline or None,
+    )
+
+
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     """What the user has set; the estimators know the defaults of the rest."""
     return {name: value for name, value in options.items() if value not in (None, [])}

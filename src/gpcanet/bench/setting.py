@@ -1,0 +1,90 @@
+"""How large a benchmark is, and where it keeps what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a generated graph."""
+
+    n_nodes: int
+    n_edges: int
+    n_features: int
+    n_classes: int = 8
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the parts measure on, how often by default, and how many rounds of processes."""
+
+    repeats: int
+    rounds: int
+    arxiv: Shape
+    products: Shape
+    real: tuple[str, ...]
+    random_splits: int
+    grown_edges: tuple[int, ...]
+    columns: tuple[int, ...]
+    columns_edges: int
+    triad_numbers: int
+
+
+CITATION_GRAPHS = ("cora", "citeseer", "pubmed")
+
+SIZES = {
+    "quick": Size(
+        repeats=1,
+        rounds=1,
+        arxiv=Shape(600, 3_000, 80),
+        products=Shape(800, 8_000, 70),
+        real=(),
+        random_splits=1,
+        grown_edges=(2_000,),
+        columns=(16,),
+        columns_edges=2_000,
+        triad_numbers=200_000,
+    ),
+    "small": Size(
+        repeats=3,
+        rounds=1,
+        arxiv=Shape(40_000, 275_000, 128, 40),
+        products=Shape(49_000, 1_237_000, 100, 47),
+        real=CITATION_GRAPHS,
+        random_splits=3,
+        grown_edges=(10_000, 100_000, 1_000_000, 4_000_000),
+        columns=(8, 32, 128),
+        columns_edges=1_000_000,
+        triad_numbers=20_000_000,
+    ),
+    "full": Size(
+        repeats=7,
+        rounds=3,
+        arxiv=Shape(169_343, 1_166_243, 128, 40),
+        products=Shape(2_449_029, 61_859_140, 100, 47),
+        real=CITATION_GRAPHS,
+        random_splits=10,
+        grown_edges=(
+            10_000, 30_000, 100_000, 300_000, 1_000_000,
+            3_000_000, 10_000_000, 30_000_000, 100_000_000,
+        ),
+        columns=(8, 16, 32, 64, 128),
+        columns_edges=3_000_000,
+        triad_numbers=40_000_000,
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a part is told."""
+
+    size: Size
+    repeats: int
+    work_dir: Path  # for generated graphs
+    tell: Callable[[str], None]
+    data_dir: Path | None = None
+    offline: bool | None = None

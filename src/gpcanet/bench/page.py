@@ -20,6 +20,9 @@ turns, so that noise meets all of them; the least of the repeated times counts. 
 taken half a minute in all is not repeated any more, and the table tells how often it ran. The
 first call is shown apart: it may compile, load or fill caches. Each way starts from the data in
 the form that it works on; bringing it into that form is not timed. Ratios are to the first row.
+
+Where the load average below is not small, other work was running: times are then longer, those of
+threaded libraries most of all, and ratios are not to be relied on.
 """
 
 
@@ -187,7 +190,7 @@ def _generate(found: Results) -> str:
 def _products(found: Results) -> str:
     rows = outcome_rows(found["ways"], _memory)
     header = ("", "time", "ratio", "repeats", "peak", "of it for the fit")
-    return f"""## At ogbn-products' size
+    return f"""## A large graph, end to end
 
 A generated graph of {_graph(found)}, {found["columns"]} columns, float32, to
 {found["components"]} components; from arrays in memory to Z, alpha = 10, each fit in a process of

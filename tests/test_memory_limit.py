@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from truth import random_labels
 
 import gpcanet.budget
+import gpcanet.memory
 from gpcanet import GPCA, GPCAClassifier
 from gpcanet.budget import FitSize, parse_bytes, plan_fit, tell_bytes
 from gpcanet.datasets import block_model

@@ -142,12 +142,14 @@ class Fit:
 
     def _embed_block(self, W: np.ndarray, Z: np.ndarray) -> tuple[int, float, float]:
         solution = self.solver.solve(self.X @ W)
-        misfit = 0.0
-        for rows in self._row_chunks(W.shape[1]):
+
+        def write(rows: slice) -> float:
             Z[rows] = F = solution.rows(rows)
             rest = solution.rest_rows(rows)
-            misfit += np.einsum("ij,ij", self._weighted(F, rows), rest, dtype=np.float64)
-        return solution.n_iter, solution.residual, float(misfit) * (1 + self.solver.alpha)
+            return float(np.einsum("ij,ij", self._weighted(F, rows), rest, dtype=np.float64))
+
+        misfit = sum(in_turn(write, self._row_chunks(W.shape[1])))
+        return solution.n_iter, solution.residual, misfit * (1 + self.solver.alpha)
 
     def embedded(self, values: np.ndarray, W: np.ndarray) -> Fitted:
         """The rest, once W is known."""

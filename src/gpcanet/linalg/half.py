@@ -50,11 +50,8 @@ class HalfPropagation(BlockOperator):
         from . import kernels
 
         result = np.empty((end - begin, F.shape[1]), np.float32)
-        with kernels.parallel_launch():
-            kernels.gather(
-                F.view(np.uint16), self.P.place[begin:end], entered.row_scale,
-                entered.column_scale, result,
-            )  # fmt: skip
+        places = self.P.place[begin:end]
+        kernels.gather(_bits(F), places, entered.row_scale, entered.column_scale, result)
         return result
 
     def scaled(self, X: np.ndarray | Source, factor: float) -> np.ndarray:

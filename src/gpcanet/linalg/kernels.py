@@ -254,16 +254,16 @@ def rescale(source, scale, out):
                 _store(out, i, j, scale[j] * _load(source, i, j))
 
 
-@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+@nb.njit(nogil=True, cache=True)
 def gather(block, rows, row_scale, column_scale, out):
-    """out <- the given rows of block, each divided by its row's and its column's scale."""
-    d = block.shape[1]
-    n = len(rows)
-    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
-        for t in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
-            i = rows[t]
-            for j in range(d):
-                out[t, j] = _load(block, i, j) / (row_scale[i] * column_scale[j])
+    """out <- the given rows of block, each divided by its row's and its column's scale.
+
+    On one thread: callers have several chunks of rows in work at a time.
+    """
+    for t in range(len(rows)):
+        i = rows[t]
+        for j in range(block.shape[1]):
+            out[t, j] = _load(block, i, j) / (row_scale[i] * column_scale[j])
 
 
 @nb.njit(parallel=True, fastmath={"contract"}, cache=True)

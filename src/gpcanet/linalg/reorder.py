@@ -12,8 +12,9 @@ from .kernels import ROWS_PER_CHUNK, parallel_launch
 
 SWEEPS = 4
 
-#: Parts of a sweep; nodes of one part do not see each other move.
-BATCHES = 64
+#: Parts of a sweep; nodes of one part do not see each other move. More would not make it better,
+#: and on a busy machine all threads wait at the end of each for the last to be given a core.
+BATCHES = 8
 
 #: Neighbours that are asked, evenly spread over the list of a node with more.
 SAMPLE = 24
@@ -31,7 +32,7 @@ def locality_order(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     for _ in range(SWEEPS):
         # A batch of nodes votes in parallel, on groups that stand still meanwhile, and then moves:
         # near enough to one node after the other, which settles in few sweeps, and always the
-        # same. Neighbours mostly have names near each other, so that a batch takes every 64th.
+        # same. Neighbours mostly have names near each other, so that a batch takes every 8th.
         for first in range(min(BATCHES, n)):
             with parallel_launch():
                 _vote(indptr, indices, group, size, first, wanted)

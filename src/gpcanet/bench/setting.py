@@ -62,7 +62,7 @@ SIZES = {
     ),
     "full": Size(
         repeats=7,
-        rounds=3,
+        rounds=2,
         arxiv=Shape(169_343, 1_166_243, 128, 40),
         products=Shape(2_449_029, 61_859_140, 100, 47),
         real=CITATION_GRAPHS,

@@ -165,15 +165,15 @@ def test_a_way_that_failed_is_not_tried_on_larger_graphs(setting, monkeypatch):
     def fits_in_turns(ways, folder, *, columns, components, setting):
         tried.append(list(ways))
         found = {way: point(1.0, edges=1, nodes=1) for way in ways}
-        if len(tried) == 2 and "scipy CSR, 5 steps" in found:
-            found["scipy CSR, 5 steps"] = {"failed": "took longer than 1 s"}
+        if len(tried) == 2 and "torch CSR, 5 steps" in found:
+            found["torch CSR, 5 steps"] = {"failed": "took longer than 1 s"}
         return found
 
     monkeypatch.setattr(growth, "fits_in_turns", fits_in_turns)
     monkeypatch.setattr(growth, "kept_graph", lambda shape, setting: Path())
     setting = replace(setting, size=replace(setting.size, grown_edges=(1000, 2000, 3000)))
     found = growth.run(setting)
-    assert ["scipy CSR, 5 steps" in ways for ways in tried] == [True, True, False, False]
+    assert ["torch CSR, 5 steps" in ways for ways in tried] == [True, True, False, False]
     last = [p for p in found["over_edges"] if p["wanted_edges"] == 3000]
     assert [p["way"] for p in last] == list(growth.WAYS)
     assert last[-1]["failed"] == "took longer than 1 s"

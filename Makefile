@@ -23,6 +23,7 @@ bench: $(VENV)/test.ready
 	$(BIN)/python benchmarks/command.py --save
 	$(BIN)/python benchmarks/generate.py --save
 	$(BIN)/python benchmarks/script.py --save
+	$(BIN)/python benchmarks/path.py --save
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -24,6 +24,8 @@ from gpcanet.datasets import Dataset, block_model
 ALPHAS, BETAS = (1.0, 5.0, 10.0, 20.0, 50.0), (0.0, 0.1, 0.2)
 PAIRS = list(itertools.product(ALPHAS, BETAS))
 
+Components = dict[tuple[float, float], np.ndarray]
+
 
 def training_labels(data: Dataset) -> np.ndarray:
     y = np.full(len(data.y), -1)
@@ -35,7 +37,7 @@ def one_fit(data: Dataset, y: np.ndarray, k: int) -> GPCA:
     return GPCA(k).fit(data.X, graph=data.graph)
 
 
-def all_fits(data: Dataset, y: np.ndarray, k: int) -> dict[tuple[float, float], np.ndarray]:
+def all_fits(data: Dataset, y: np.ndarray, k: int) -> Components:
     found = {}
     for alpha, beta in PAIRS:
         model = GPCA(k, alpha=alpha, beta=beta, ghost="paper").fit(data.X, y, graph=data.graph)
@@ -43,13 +45,12 @@ def all_fits(data: Dataset, y: np.ndarray, k: int) -> dict[tuple[float, float], 
     return found
 
 
-def path(data: Dataset, y: np.ndarray, k: int) -> dict[tuple[float, float], np.ndarray]:
+def path(data: Dataset, y: np.ndarray, k: int) -> Components:
     fitted = GPCAPath(k, alphas=ALPHAS, betas=BETAS, ghost="paper").fit(data.X, y, graph=data.graph)
     return {pair: fitted.components(*pair) for pair in PAIRS}
 
 
-def agreement(data: Dataset, y: np.ndarray, k: int) -> float:
-    together, alone = path(data, y, k), all_fits(data, y, k)
+def smallest_cosine(together: Components, alone: Components) -> float:
     return min(
         float(np.linalg.svd(together[p].astype(float) @ alone[p].T, compute_uv=False).min())
         for p in PAIRS
@@ -57,14 +58,18 @@ def agreement(data: Dataset, y: np.ndarray, k: int) -> float:
 
 
 def compare(data: Dataset, k: int, repeats: int) -> dict[str, Any]:
-    y = training_labels(data)
-    tasks = {"one fit": one_fit, "path": path, "all fits": all_fits}
-    seconds = interleaved({name: partial(run, data, y, k) for name, run in tasks.items()}, repeats)
+    y, found = training_labels(data), {}
+
+    def task(name: str, run: Any) -> None:
+        found[name] = run(data, y, k)
+
+    runs = {"one fit": one_fit, "path": path, "all fits": all_fits}
+    seconds = interleaved({name: partial(task, name, run) for name, run in runs.items()}, repeats)
     return {
         "seconds": seconds,
         "path over one fit": seconds["path"] / seconds["one fit"],
         "all fits over path": seconds["all fits"] / seconds["path"],
-        "smallest cosine": agreement(data, y, k),
+        "smallest cosine": smallest_cosine(found["path"], found["all fits"]),
     }
 
 

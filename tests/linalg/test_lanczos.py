@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gpcanet.linalg import leading_eigenpairs, leading_eigenpairs_by_blocks
 from gpcanet.linalg import lanczos as lanczos_module
+from gpcanet.linalg import leading_eigenpairs, leading_eigenpairs_by_blocks
 
 
 def matrix(d=400, decay=1.0, rank=None, seed=0):

@@ -134,8 +134,8 @@ def test_single_precision_is_kept_and_close(graph, X, labels):
 
 
 def test_alpha_zero_and_no_graph_are_pca(graph, X):
-    for one in (graph, None):
-        path = GPCAPath(3, alphas=(0.0, 5.0)).fit(X, graph=one)
+    for source in (graph, None):
+        path = GPCAPath(3, alphas=(0.0, 5.0)).fit(X, graph=source)
         np.testing.assert_allclose(path.components(0.0), GPCA(3).fit(X).components_, atol=1e-9)
     np.testing.assert_allclose(path.components(2.5), path.components(0.0), atol=1e-9)
 

@@ -13,17 +13,19 @@ T_2s+1 = 2 T_s+1 T_s - T_1 make two of them out of every step.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from .progress import report
 from .propagation import Propagation
+from .threads import in_turn
 
 #: Rows multiplied at a time: their products are added up in float64, whatever the blocks are in.
 ROWS = 8192
 
 #: Columns multiplied at a time: of a symmetric product only blocks from the diagonal on are made.
-COLUMNS = 128
+COLUMNS = 64
 
 
 class Moments:
@@ -96,18 +98,30 @@ def moments_needed(alpha: float, tol: float) -> int:
 def _products(mass: np.ndarray, T: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """T^T T and T^T before, rows weighted; both are symmetric."""
     w = T.shape[1]
-    result = np.zeros((2, w, w))
     others = (T,) if T is before else (T, before)
-    for begin in range(0, len(T), ROWS):
-        rows = slice(begin, begin + ROWS)
+
+    def products_of(rows: slice) -> np.ndarray:
         left = (mass[rows, None] * T[rows]).T
-        for product, right in zip(result, others, strict=False):
+        upper = np.zeros((2, w, w))
+        for product, right in zip(upper, others, strict=False):
             for column in range(0, w, COLUMNS):
                 part = slice(column, column + COLUMNS)
-                product[part, column:] += left[part] @ right[rows, column:]
-    upper = np.triu(result)
-    even, odd = upper + np.triu(result, 1).transpose(0, 2, 1)
+                product[part, column:] = left[part] @ right[rows, column:]
+        return upper
+
+    products = sum_over_rows(products_of, len(T))
+    even, odd = np.triu(products) + np.triu(products, 1).transpose(0, 2, 1)
     return even, odd
+
+
+def sum_over_rows(function: Callable[[slice], np.ndarray], n_rows: int) -> np.ndarray:
+    """The sum of a function over all rows, some thousand at a time, in threads of our own."""
+    slices = [slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS)]
+    parts = in_turn(function, slices)
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total
 
 
 def ghost_columns(

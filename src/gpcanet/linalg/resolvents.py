@@ -21,9 +21,9 @@ from .moments import COLUMNS, Moments, ghost_columns, moments_needed, with_ghost
 from .propagation import GhostForm, Propagation
 from .samples import Samples, sample_points
 
-# Time per multiplication in units of that in a product of two dense blocks: measured in float32
-# on two cores, 169,343 nodes with 128 features and 19,717 nodes with 500.
-STEP, ADDITION = 18.0, 5.0
+# Time per multiplication in units of that in a product of two dense blocks: measured in float32,
+# 169,343 nodes with 128 features and 19,717 nodes with 500.
+STEP, ADDITION = 12.0, 5.0
 
 #: A direct solve of a small graph takes as long as so many steps.
 DIRECT_STEPS = 5

@@ -11,9 +11,11 @@ X^T F, where moments need one for every t: right for wide X, where products are 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from .moments import ROWS, moments_needed, series
+from .moments import moments_needed, series, sum_over_rows
 from .progress import report
 from .propagation import FUSED_WORK, Propagation
 
@@ -60,10 +62,12 @@ class Samples:
             part = slice(begin, min(w, begin + COLUMNS))
             block = np.ascontiguousarray(B[:, part])
             sums = _sums_of_series(P, block, coefficients)
-            for product, F in zip(products, [block, *sums], strict=True):
-                for row in range(0, len(B), ROWS):
-                    rows = slice(row, row + ROWS)
-                    product[begin:, part] += weighted[rows, begin:].T @ F[rows]
+
+            def products_of(rows: slice, begin: int = begin, F: Any = (block, *sums)) -> np.ndarray:
+                left = weighted[rows, begin:].T
+                return np.stack([left @ one[rows] for one in F]).astype(np.float64)
+
+            products[:, begin:, part] = sum_over_rows(products_of, len(B))
             report("solving for all alphas", part.stop, w)
         lower = np.tril(products)
         products = lower + np.tril(products, -1).transpose(0, 2, 1)

@@ -21,6 +21,7 @@ from truth import (
     same_subspace,
 )
 
+import gpcanet.gpca
 from gpcanet import GPCA, Graph
 from gpcanet.linalg import Solver
 
@@ -298,3 +299,14 @@ def test_the_seeded_truth_is_generic():
     assert set(random_labels()) == {-1, 0, 1, 2}
     values = np.linalg.svd(centred(random_features()), compute_uv=False) ** 2
     assert np.min(-np.diff(values) / values[1:]) > 0.05
+
+
+def test_lanczos_is_not_used_where_the_matrix_is_not_symmetric(graph, X, labels, monkeypatch):
+    settings = {"normalization": "rw", "ghost": "paper", "beta": 0.4, "solver": "chebyshev"}
+    with pytest.raises(ValueError, match="eigen_solver='lanczos' does not go with"):
+        GPCA(2, eigen_solver="lanczos", **settings).fit(X, labels, graph=graph)
+    formed = GPCA(2, eigen_solver="formed", **settings).fit(X, labels, graph=graph)
+    monkeypatch.setattr(gpcanet.gpca, "LANCZOS_FEATURES", 0)
+    wide = np.hstack([X, np.zeros((len(X), 20))])
+    auto = GPCA(2, **settings).fit(wide, labels, graph=graph)
+    np.testing.assert_allclose(auto.components_[:, : X.shape[1]], formed.components_, atol=1e-6)

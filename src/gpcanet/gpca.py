@@ -348,7 +348,14 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"eigen_solver='lanczos' finds fewer than all {d} components, not {k}; "
                 f"use eigen_solver='formed'"
             )
-        few = d > LANCZOS_FEATURES and 8 * k <= d and self.precision == "full"
+        # Then X^T D F is not symmetric (see Propagation.self_adjoint), as Lanczos needs it to be.
+        lopsided = self.normalization == "rw" and self.ghost == "paper" and self.beta > 0
+        if self.eigen_solver == "lanczos" and lopsided:
+            raise ValueError(
+                f"eigen_solver='lanczos' does not go with normalization='rw', ghost='paper' and "
+                f"beta={self.beta}; use eigen_solver='formed' or ghost='balanced'"
+            )
+        few = d > LANCZOS_FEATURES and 8 * k <= d and self.precision == "full" and not lopsided
         if not sp.issparse(X):  # it would be copied in float64, and read over and over
             few = few and X.size * 8 <= DENSE_BYTES and self.memory_limit is None
         return self.eigen_solver == "lanczos" or (self.eigen_solver == "auto" and few)

@@ -27,13 +27,13 @@ def locality_order(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Positions of the nodes, group by group; the same for every call."""
     n = len(indptr) - 1
     group = np.arange(n, dtype=np.int32)
-    size = np.ones(n, np.int32)
-    wanted = np.empty(-(-n // BATCHES), np.int32)
+    wanted, size = np.empty(n, np.int32), np.ones(n, np.int32)
     for _ in range(SWEEPS):
         # A batch of nodes votes in parallel, on groups that stand still meanwhile, and then moves:
         # near enough to one node after the other, which settles in few sweeps, and always the
-        # same. Neighbours mostly have names near each other, so that a batch takes every 8th.
-        for first in range(min(BATCHES, n)):
+        # same. Neighbours mostly have names near each other, so that a batch takes every 8th of
+        # the chunks, not an 8th of the nodes in one piece.
+        for first in range(BATCHES):
             with parallel_launch():
                 _vote(indptr, indices, group, size, first, wanted)
             _move_nodes(group, size, first, wanted)
@@ -43,33 +43,35 @@ def locality_order(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
 @nb.njit(parallel=True, cache=True)
 def _vote(indptr, indices, group, size, first, wanted):
     """The group that most sampled neighbours of each node of a batch are in."""
-    n_voters = (len(group) - first + BATCHES - 1) // BATCHES
-    for chunk in nb.prange((n_voters + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
+    n = len(group)
+    n_chunks = (n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK
+    for turn in nb.prange((n_chunks - first + BATCHES - 1) // BATCHES):
         seen = np.empty(SAMPLE, np.int32)
-        for v in range(chunk * ROWS_PER_CHUNK, min(n_voters, (chunk + 1) * ROWS_PER_CHUNK)):
-            i = first + v * BATCHES
-            begin, degree = indptr[i], indptr[i + 1] - indptr[i]
+        begin = (first + turn * BATCHES) * ROWS_PER_CHUNK
+        for i in range(begin, min(n, begin + ROWS_PER_CHUNK)):
+            start, degree = indptr[i], indptr[i + 1] - indptr[i]
             count = min(degree, SAMPLE)
             for t in range(count):
-                seen[t] = group[indices[begin + t * degree // count]]
-            seen[count:] = -1
-            best, most = group[i], 0
+                seen[t] = group[indices[start + t * degree // count]]
+            best, most = group[i], np.int32(0)
             for t in range(count):
-                votes = 0
-                for u in range(SAMPLE):
-                    votes += seen[u] == seen[t]
+                votes = np.int32(0)
+                for u in range(t, count):  # those before t have been counted with the first of it
+                    votes += np.int32(seen[u] == seen[t])
                 if votes > most and (size[seen[t]] < LARGEST_GROUP or seen[t] == group[i]):
                     best, most = seen[t], votes
-            wanted[v] = best
+            wanted[i] = best
 
 
 @nb.njit(cache=True)
 def _move_nodes(group, size, first, wanted):
-    for v, i in enumerate(range(first, len(group), BATCHES)):
-        if size[wanted[v]] < LARGEST_GROUP:
-            size[group[i]] -= 1
-            size[wanted[v]] += 1
-            group[i] = wanted[v]
+    n = len(group)
+    for begin in range(first * ROWS_PER_CHUNK, n, BATCHES * ROWS_PER_CHUNK):
+        for i in range(begin, min(n, begin + ROWS_PER_CHUNK)):
+            if size[wanted[i]] < LARGEST_GROUP:
+                size[group[i]] -= 1
+                size[wanted[i]] += 1
+                group[i] = wanted[i]
 
 
 def permute(

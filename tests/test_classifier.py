@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from truth import dense_P, dense_solve
 
+import gpcanet.classifier
 from gpcanet import GPCA, GPCAClassifier, Graph
 from gpcanet.datasets import block_model
 from gpcanet.head import SMOOTHING_ALPHA, CorrectAndSmooth
@@ -232,3 +233,24 @@ def test_a_graph_without_edges_is_legal(data, y):
     model = GPCAClassifier(8, **FIXED).fit(data.X, y, graph=Graph.without_edges(len(y)))
     plain = GPCAClassifier(8, **FIXED).fit(data.X, y)
     np.testing.assert_array_equal(model.label_distributions_, plain.label_distributions_)
+
+
+def test_several_alphas_of_many_features_are_fitted_by_one_path(graph, labels, monkeypatch):
+    paths = []
+
+    class Path(gpcanet.classifier.GPCAPath):
+        def fit(self, *args, **kwargs):
+            paths.append(self.alphas)
+            return super().fit(*args, **kwargs)
+
+    X = np.random.default_rng(0).random((len(labels), 1100))
+    by_itself = GPCAClassifier(4, alpha=(5.0, 2.0), feature_scaling="none", max_iter=999)
+    expected = by_itself.set_params(memory_limit="9GiB").fit(X, labels, graph=graph)
+    monkeypatch.setattr(gpcanet.classifier, "GPCAPath", Path)
+    found = GPCAClassifier(4, alpha=(5.0, 2.0), feature_scaling="none").fit(X, labels, graph=graph)
+    assert paths == [[2.0, 5.0]]
+    assert found.alphas_ == expected.alphas_ == (5.0, 2.0)
+    for one, other in zip(found.gpca_, expected.gpca_, strict=True):
+        assert one.alpha == other.alpha
+        np.testing.assert_allclose(one.components_, other.components_, atol=1e-5)
+    np.testing.assert_allclose(found.label_distributions_, expected.label_distributions_, atol=1e-5)

@@ -135,9 +135,9 @@ def test_the_estimate_grows_with_what_is_held():
     code = gpcanet.memory.BYTES_OF_CODE
     rest = 1000 * 36 + 5 * 2**23 + 32 * 300**2  # per node, chunks, d x d matrices
     single, double = (bytes_of(a) - code - rest for a in (X, X.astype(float)))
-    assert single == 3 * X.nbytes  # centred, and two blocks
+    assert single == 4 * X.nbytes  # centred, as it enters, and two blocks
     assert double == 2 * single
-    assert bytes_of(X, precision="half") - code - rest == 2 * X.nbytes
+    assert bytes_of(X, precision="half") - code - rest == 2.5 * X.nbytes
     few = bytes_of(sp.csr_array(X), eigen_solver="lanczos") - code
     assert few - 5 * 2**23 < single / 10
 

@@ -112,7 +112,8 @@ def test_many_features_go_by_lanczos(graph, labels, normalization, ghost):
     X = rng.standard_normal((40, 1200)) * np.linspace(3, 1, 1200)
     options = {"normalization": normalization, "ghost": ghost, "tol": 1e-12}
     path = GPCAPath(4, alphas=(1.0, 9.0), betas=(0.0, 0.3), **options).fit(X, labels, graph=graph)
-    assert path.way_ == "lanczos"
+    is_symmetric = (normalization, ghost) != ("rw", "paper")
+    assert path.way_ == ("lanczos" if is_symmetric else "separate")
     options["eigen_solver"] = "formed"
     # Residuals of 1e-6 over a relative gap of the eigenvalues of 0.1.
     assert_equals_separate_fits(

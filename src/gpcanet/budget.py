@@ -10,6 +10,7 @@ import re
 from typing import Any, NamedTuple
 
 from .linalg.features import CHUNK_BYTES, KEPT_BYTES
+from .linalg.propagation import FETCHED_BYTES
 
 # Measured as peak resident memory over that before the fit: arrays of one number per node that
 # the propagation holds, and those that finding and keeping a better order of the nodes adds.
@@ -96,7 +97,9 @@ def _unlimited(size: FitSize) -> Plan:
     keeps = size.sparse_entries is None and n * d * size.item <= KEPT_BYTES
     total = _fixed(size, reorder=size.reorders) + (n * d * size.item if keeps else 0)
     if is_dense:
-        blocks = n * max(2 * d * size.work_item, d * size.work_item + k * size.item)
+        fetched = n * d * size.work_item
+        n_blocks = 3 if fetched <= FETCHED_BYTES else 2
+        blocks = n * max(n_blocks * d * size.work_item, d * size.work_item + k * size.item)
     else:
         blocks = columns * _per_column(size) + n * k * size.item
     return Plan(columns, size.reorders, keeps, False, total + blocks)
@@ -115,8 +118,9 @@ def _fixed(size: FitSize, *, reorder: bool) -> int:
 
 
 def _per_column(size: FitSize) -> int:
-    # A column of X or X W, two of the iteration, and one more on the way out of a sparse X.
-    more = size.item if size.sparse_entries is not None else 0
+    # A column of X or X W, the same as it enters, two of the iteration, or one more on the way out
+    # of a sparse X.
+    more = size.item if size.sparse_entries is not None else size.work_item
     return size.n_nodes * (size.item + 2 * size.work_item + more)
 
 

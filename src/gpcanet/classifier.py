@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .gpca import GPCA, LARGEST_ALPHA
+from .graph import Graph
 from .head import CorrectAndSmooth
 from .judge import Judge
+from .path import GPCAPath
 from .selection import Candidate, Fold, choose, is_clearly_better, make_folds
 from .validation import (
     UNLABELED,
@@ -30,6 +32,11 @@ from .validation import (
 FEATURE_SCALINGS = ("l2", "none", "tfidf")
 EMBEDDING_NORMS = (False, True)
 INVERSE_PENALTIES = (0.3, 1.0, 0.1, 3.0, 10.0)
+
+SETTINGS_OF_A_PATH = ("n_components", "normalization", "ghost", "tol", "max_iter")
+
+#: What GPCAPath has no say in: set to something else, each alpha is fitted by itself.
+SETTINGS_OF_ONE_FIT = ("solver", "n_iter", "eigen_solver", "precision", "memory_limit")
 
 
 class GPCAClassifier(ClassifierMixin, BaseEstimator):
@@ -177,7 +184,10 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             train_codes = np.where(held_out, UNLABELED, codes)
             folds = [Fold(np.flatnonzero(train_codes >= 0), np.flatnonzero(held_out))]
 
-        judge = Judge(self._gpca, X, codes, graph, nodes, sees_labels=self.beta > 0)
+        def embed(scaled: Any, y: np.ndarray) -> Iterator[tuple[float, GPCA, np.ndarray]]:
+            return self._embed(scaled, y, graph, nodes)
+
+        judge = Judge(embed, X, codes, graph, nodes, sees_labels=self.beta > 0)
         chosen = self._decide(judge, folds)
         self._learn(judge, chosen, train_codes)
         return self
@@ -276,6 +286,29 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
                 _given_or(self.C, INVERSE_PENALTIES),
             )
         ]
+
+    def _embed(
+        self, X: Any, y: np.ndarray, graph: Graph, nodes: np.ndarray | None
+    ) -> Iterator[tuple[float, GPCA, np.ndarray]]:
+        """The embedding of every alpha, by one path where that is quicker.
+
+        It is where X has many features. Elsewhere what a path shares is X^T F, and every Z is a
+        solve more, while a fit by itself has Z as soon as it has W.
+        """
+        alphas = [float(alpha) for alpha in np.unique(np.asarray(self.alpha))]
+        first = self._gpca(alphas[0])
+        own = {name: getattr(self, name) for name in SETTINGS_OF_ONE_FIT}
+        is_free = all(value == getattr(GPCA(), name) for name, value in own.items())
+        if len(alphas) > 1 and is_free and first._use_lanczos(X, first._width(X)):
+            shared = {name: getattr(self, name) for name in SETTINGS_OF_A_PATH}
+            path = GPCAPath(alphas=alphas, betas=(self.beta,), **shared)
+            path.fit(X, y, graph=graph, nodes=nodes)
+            for alpha in alphas:
+                yield alpha, *path.fitted(alpha, self.beta)
+            return
+        for alpha in alphas:
+            gpca = self._gpca(alpha)
+            yield alpha, gpca, gpca.fit_transform(X, y, graph=graph, nodes=nodes)
 
     def _gpca(self, alpha: float) -> GPCA:
         shared = {name: getattr(self, name) for name in GPCA().get_params() if name != "alpha"}

@@ -22,8 +22,8 @@ class Judge:
 
     Parameters
     ----------
-    make_gpca : callable
-        An unfitted GPCA of a given alpha.
+    fit : callable
+        From scaled features and labels, the fitted GPCA and the embedding of every alpha.
     X, codes, graph, nodes
         Features, class codes (-1 for unlabelled), and where the rows are in the graph.
     sees_labels : bool
@@ -32,7 +32,7 @@ class Judge:
 
     def __init__(
         self,
-        make_gpca: Callable[[float], GPCA],
+        fit: Callable[[Any, np.ndarray], Iterable[tuple[float, GPCA, np.ndarray]]],
         X: Any,
         codes: np.ndarray,
         graph: Graph,
@@ -41,7 +41,7 @@ class Judge:
         sees_labels: bool,
     ) -> None:
         self.X, self.codes, self.graph, self.nodes = X, codes, graph, nodes
-        self._make_gpca, self._sees_labels = make_gpca, sees_labels
+        self._fit, self._sees_labels = fit, sees_labels
         self._labelled = np.flatnonzero(codes >= 0)
         self._row_of = np.cumsum(codes >= 0) - 1  # node -> its row among the labelled ones
         self._embeddings: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
@@ -105,14 +105,11 @@ class Judge:
         return Z[self._row_of[wanted]]
 
     def _embedding(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[GPCA, np.ndarray]:
-        key = scaling, alpha, train.tobytes() if self._sees_labels else None
-        if key not in self._embeddings:
-            gpca = self._make_gpca(alpha)
-            Z = gpca.fit_transform(
-                self._scale(scaling), self._only(train), graph=self.graph, nodes=self.nodes
-            )
-            self._embeddings[key] = gpca, Z[self._labelled]
-        return self._embeddings[key]
+        seen = train.tobytes() if self._sees_labels else None
+        if (scaling, alpha, seen) not in self._embeddings:
+            for each, gpca, Z in self._fit(self._scale(scaling), self._only(train)):
+                self._embeddings[scaling, each, seen] = gpca, Z[self._labelled]
+        return self._embeddings[scaling, alpha, seen]
 
     def _only(self, train: np.ndarray) -> np.ndarray:
         codes = np.full(len(self.codes), UNLABELED)

@@ -21,6 +21,7 @@ from .linalg import (
     Resolvents,
     in_turn,
     leading_eigenpairs_by_blocks,
+    moments_needed,
     plan_sharing,
     whole_eigenpairs,
 )
@@ -44,7 +45,8 @@ class GPCAPath(BaseEstimator):
     betas : sequence of float
         The values of beta that can be asked for.
     normalization, ghost, tol, max_iter
-        As in :class:`GPCA`.
+        As in :class:`GPCA`. Pairs that would take more than ``max_iter`` steps together are
+        fitted one by one.
 
     Attributes
     ----------
@@ -57,8 +59,8 @@ class GPCAPath(BaseEstimator):
 
     Notes
     -----
-    X is kept for ``embedding``. Components of values that ``fit`` did not prepare are found when
-    they are asked for, and kept as well.
+    X is kept for ``embedding``, a large or sparse one without a copy: leave it as it is.
+    Components of values that ``fit`` did not prepare are found when they are asked for, and kept.
 
     Examples
     --------
@@ -138,21 +140,21 @@ class GPCAPath(BaseEstimator):
 
     def embedding(self, alpha: float, beta: float = 0.0) -> np.ndarray:
         """Z of the nodes of ``fit``, as ``GPCA.fit_transform``; takes one solve of its width."""
-        return self._fitted(alpha, beta)[1]
+        return self.fitted(alpha, beta)[1]
 
     def gpca(self, alpha: float, beta: float = 0.0) -> GPCA:
         """A fitted GPCA of these values, to transform other nodes or to be saved."""
-        return self._fitted(alpha, beta)[0]
+        return self.fitted(alpha, beta)[0]
 
     # -- the fit --------------------------------------------------------------------------
 
     def _share(self, alphas: list[float], betas: list[float]) -> str:
         """Make one pass for all pairs where that pays, and say which way was taken."""
-        if self._X.is_sparse:
-            return "separate"
         model = self._unfitted(max(alphas), 0.0)
         P = self._propagation(model)
         solver = model._solver(P, self._dtype)
+        if self._X.is_sparse or moments_needed(max(alphas), solver.tol) > self.max_iter:
+            return "separate"
         ghost: GhostForm = self.ghost  # type: ignore[assignment]
         given = self._labels, alphas, betas, ghost, solver.tol
         plan = plan_sharing(P, self._X.shape[1], *given, direct=solver.method == "direct")
@@ -161,7 +163,8 @@ class GPCAPath(BaseEstimator):
             def propagation(beta: float) -> Propagation:
                 return self._propagation(self._unfitted(max(alphas), beta)) if beta else P
 
-            self._resolvents = Resolvents(propagation, self._X.values, *given, plan)
+            centred = self._X.columns(slice(0, self._X.shape[1]))
+            self._resolvents = Resolvents(propagation, centred, *given, plan)
         return plan.way
 
     def _prepare(self, pairs: list[tuple[float, float]]) -> None:
@@ -180,7 +183,7 @@ class GPCAPath(BaseEstimator):
 
     def _by_itself(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         fit = self._fit_of(alpha, beta)[1]
-        if self.way_ == "lanczos" and fit.solver.P.self_adjoint:  # which Lanczos takes for granted
+        if self.way_ == "lanczos":
             return leading_eigenpairs_by_blocks(fit.apply, self._X.shape[1], self._k)
         fitted = fit.formed(self._k)
         return fitted.eigenvalues, fitted.W
@@ -200,7 +203,8 @@ class GPCAPath(BaseEstimator):
             self._prepare([pair])
         return self._pairs[pair]
 
-    def _fitted(self, alpha: float, beta: float) -> tuple[GPCA, np.ndarray]:
+    def fitted(self, alpha: float, beta: float = 0.0) -> tuple[GPCA, np.ndarray]:
+        """``gpca`` and ``embedding`` for the price of one."""
         values, W = self._pair(alpha, beta)
         model, fit = self._fit_of(float(alpha), float(beta))
         fitted = fit.embedded(values, W.astype(self._X.dtype, copy=False))

@@ -149,7 +149,7 @@ def test_traffic_counts_every_array(setting):
     data = block_model(50, 100, n_features=8)
     entries = len(data.graph.indices)
     found = bandwidth.traffic(data, 2)
-    by_hand = 4 * entries + (8 + 4 + 4) * 50 + 2 * (50 * 8 * 2) + 50 * 8 * 4  # X is in float32
+    by_hand = 4 * entries + (8 + 4 + 4) * 50 + 3 * (50 * 8 * 2)
     assert found["compulsory_bytes"] == by_hand
     assert found["gathered_bytes"] == by_hand + entries * 8 * 2
 

@@ -3,8 +3,7 @@
 Two counts of the bytes of a step, of which the truth lies in between:
 
 - compulsory: each array once, whatever the graph. Indices (4 bytes an entry), the row ends and
-  two scales (16 bytes a row), F read, the result written, and X read, which is in single
-  precision whatever the blocks are in.
+  two scales (16 bytes a row), F and X read, the result written.
 - gathered: the same, but a row of F anew for every entry and the node itself, as if nothing
   stayed in cache.
 """
@@ -48,7 +47,7 @@ def traffic(data: Dataset, item_bytes: int) -> dict[str, int]:
     """The bytes of a step by both counts."""
     entries, n = len(data.graph.indices), data.graph.n_nodes
     row_bytes = data.X.shape[1] * item_bytes
-    fixed = 4 * entries + 16 * n + n * row_bytes + 4 * n * data.X.shape[1]
+    fixed = 4 * entries + 16 * n + 2 * n * row_bytes
     return {
         "compulsory_bytes": fixed + n * row_bytes,
         "gathered_bytes": fixed + (entries + n) * row_bytes,

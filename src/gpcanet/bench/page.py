@@ -95,9 +95,8 @@ def _bandwidth(found: Results) -> str:
 The bytes of a step, and the share of a STREAM triad measured in the same run
 ({triad / 1e9:.1f} GB/s; three arrays of {found["triad"]["bytes"] // 24:,} float64 numbers).
 Two counts, of which the truth lies in between. Compulsory: each array once, that is 4 bytes an
-entry, 16 a row, F and X (always float32) read, the result written. Gathered: the same, but a
-row of F anew for every entry, as if nothing stayed in cache; more than 100 % means that much of
-it did.
+entry, 16 a row, F and X read, the result written. Gathered: the same, but a row of F anew for
+every entry, as if nothing stayed in cache; more than 100 % means that much of it did.
 
 {table(("", "time", "compulsory", "gathered"), rows)}
 """

@@ -18,7 +18,8 @@ def scipy_propagation(indptr: np.ndarray, indices: np.ndarray) -> sp.csr_array:
     """D^-1/2 (A + I) D^-1/2 in float32, with the 4-byte indices that scipy is fastest with."""
     n = len(indptr) - 1
     ones = np.ones(len(indices), np.float32)
-    A = sp.csr_array((ones, indices.astype(np.int32), indptr.astype(np.int32)), shape=(n, n))
+    indices = indices.astype(np.int32, copy=False)
+    A = sp.csr_array((ones, indices, indptr.astype(np.int32)), shape=(n, n))
     scale = sp.diags_array((np.diff(indptr) + 1).astype(np.float32) ** -0.5)
     return (scale @ (A + sp.eye_array(n, dtype=np.float32)) @ scale).tocsr()
 
@@ -48,7 +49,7 @@ def torch_embedding(indptr: np.ndarray, indices: np.ndarray, X: np.ndarray, k: i
     import torch
 
     c = ALPHA / (1 + ALPHA)
-    columns = torch.tensor(indices.astype(np.int32))
+    columns = torch.from_numpy(np.array(indices, np.int32, copy=None))
     degrees = torch.tensor(np.diff(indptr))
     scale = (degrees + 1).to(torch.float32).rsqrt()
     values = torch.repeat_interleave(scale, degrees) * scale[columns]

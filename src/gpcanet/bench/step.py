@@ -53,7 +53,8 @@ def leave_of(data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _stepping(P: Propagation, data: Dataset) -> Task:
-    F, X = P.scaled(P.enter(block(data)), 1.0), P.enter(np.asarray(data.X))
+    F = P.scaled(P.enter(block(data)), 1.0)
+    X = P.fetch(P.enter(np.asarray(data.X)))
     out = np.zeros_like(F)
     return lambda: P.step(F, X, out, C, 1 - C, 0.0)
 
@@ -68,7 +69,8 @@ def _as_given(data: Dataset) -> Task:
 
 def _half(data: Dataset) -> Task:
     half = HalfPropagation(reordered(data))
-    F, X = half.scaled(half.enter(block(data)), 1.0), half.enter(np.asarray(data.X))
+    F = half.scaled(half.enter(block(data)), 1.0)
+    X = half.fetch(half.enter(np.asarray(data.X)))
     out = np.zeros_like(F)
     return lambda: half.step(F, X, out, C, 1 - C, 0.0)
 

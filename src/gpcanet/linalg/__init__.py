@@ -4,7 +4,7 @@ from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of, whole_e
 from .features import CenteredFeatures, row_chunks
 from .half import HalfPropagation
 from .lanczos import leading_eigenpairs_by_blocks
-from .moments import Moments
+from .moments import Moments, moments_needed
 from .progress import progress_to, report
 from .propagation import BlockOperator, GhostForm, Normalization, Propagation
 from .resolvents import Resolvents, Sharing, plan_sharing
@@ -31,6 +31,7 @@ __all__ = [
     "leading_eigenpairs",
     "leading_eigenpairs_by_blocks",
     "leading_eigenpairs_of",
+    "moments_needed",
     "one_blas_thread",
     "plan_sharing",
     "progress_to",

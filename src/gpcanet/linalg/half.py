@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .propagation import BlockOperator, Propagation
+from .propagation import FETCHED_BYTES, BlockOperator, Propagation
 
 if TYPE_CHECKING:
     from .kernels import Source
@@ -41,6 +41,9 @@ class HalfPropagation(BlockOperator):
         exponent = np.floor(np.log2(self.LARGEST / np.where(largest > 0, largest, 1)))
         scale = np.exp2(np.clip(exponent, -120, 120)).astype(np.float32)
         return raw._replace(column_scale=scale)
+
+    def fetch(self, entered: Source) -> np.ndarray | Source:
+        return entered if entered.values.nbytes > 2 * FETCHED_BYTES else self.scaled(entered, 1.0)
 
     def leave(self, F: np.ndarray, entered: Source) -> np.ndarray:
         return self.rows(F, entered, 0, len(F))

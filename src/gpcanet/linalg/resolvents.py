@@ -89,9 +89,8 @@ class Resolvents:
             B = np.hstack(columns, dtype=X.dtype, casting="same_kind")
             reached = [self._shift(a, b)[1] for a in (min(alphas), max(alphas)) for b in members]
             done: Moments | Samples
-            accuracy = tol
-            if members != shared:
-                accuracy /= _amplified(max(alphas), members[0])
+            by_class = members != shared or ghost == "paper"
+            accuracy = tol / (_amplified(max(alphas), max(members), ghost) if by_class else 1)
             if plan.way == "moments":
                 done = Moments(P, B, max(reached), accuracy)
             else:
@@ -143,8 +142,8 @@ def plan_sharing(
     for by_node in (False, True):
         if by_node and (ghost == "paper" or labels is None):
             continue
-        rounding = float(np.finfo(P.dtype).eps) / 2 * _amplified(largest, max(betas))
-        if ghost == "balanced" and not by_node and rounding > tol:
+        rounding = float(np.finfo(P.dtype).eps) / 2 * _amplified(largest, max(betas), ghost)
+        if not by_node and max(betas) > 0 and rounding > tol:
             continue
         w = d + (n_labelled if by_node else n_classes)
         n_passes = 1 if by_node or ghost == "paper" else n_own + (n_own < len(betas))
@@ -158,12 +157,14 @@ def plan_sharing(
             if ghost == "paper":
                 least /= 1 + min(alphas) * max(betas)
             points = sample_points(least, largest, tol)
+            if points is None:
+                continue
             added = sum(moments_needed(alpha, tol) for alpha in points) * n * w * ADDITION
             each = n_moments * entries * w * STEP + added + half * len(points) * n * w * w
             plans.append(Sharing("samples", by_node, n_passes * each))
     return min(plans, key=lambda plan: plan.cost)
 
 
-def _amplified(alpha: float, beta: float) -> float:
-    """How much putting class means back to the balanced form may enlarge an error."""
-    return (1 + alpha * beta) ** 2
+def _amplified(alpha: float, beta: float, ghost: GhostForm) -> float:
+    """How much putting class means back may enlarge an error."""
+    return (1 + alpha * beta) ** (1 if ghost == "paper" else 2)

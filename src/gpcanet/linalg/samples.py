@@ -23,8 +23,11 @@ from .propagation import FUSED_WORK, Propagation
 #: written once for all of them.
 TERMS = 8
 
-#: Columns solved for at a time, for all points: what bounds the memory.
-COLUMNS = 256
+#: Points beyond which interpolation is given up.
+MOST_POINTS = 32
+
+#: Most columns solved for at a time, for all points, and most memory of their blocks.
+COLUMNS, BLOCK_BYTES = 256, 2**29
 
 
 class Samples:
@@ -49,7 +52,13 @@ class Samples:
         largest_alpha: float,
         tol: float,
     ) -> None:
-        self.alphas = sample_points(smallest_alpha, largest_alpha, tol)
+        points = sample_points(smallest_alpha, largest_alpha, tol)
+        if points is None:
+            raise ValueError(
+                f"alphas from {smallest_alpha:g} to {largest_alpha:g} cannot be sampled to "
+                f"tol={tol:g}; solve for each"
+            )
+        self.alphas = points
         lengths = [moments_needed(alpha, tol) + 1 for alpha in self.alphas]
         coefficients = np.zeros((len(lengths), max(lengths)), B.dtype)
         for row, alpha, length in zip(coefficients, self.alphas, lengths, strict=True):
@@ -58,8 +67,10 @@ class Samples:
         weighted = P.mass[:, None] * B
         w = B.shape[1]
         products = np.zeros((len(lengths) + 1, w, w))
-        for begin in range(0, w, COLUMNS):
-            part = slice(begin, min(w, begin + COLUMNS))
+        column_bytes = (len(lengths) + TERMS) * len(B) * B.itemsize
+        columns = max(1, min(COLUMNS, BLOCK_BYTES // column_bytes))
+        for begin in range(0, w, columns):
+            part = slice(begin, min(w, begin + columns))
             block = np.ascontiguousarray(B[:, part])
             sums = _sums_of_series(P, block, coefficients)
 
@@ -81,20 +92,22 @@ class Samples:
         return np.tensordot(shares, self._products, axes=1)
 
 
-def sample_points(smallest: float, largest: float, tol: float) -> np.ndarray:
-    """Chebyshev points in log alpha, as many as interpolate 1 / (1 + alpha lambda) to tol."""
+def sample_points(smallest: float, largest: float, tol: float) -> np.ndarray | None:
+    """Chebyshev points in log alpha, as many as interpolate 1 / (1 + alpha lambda) to tol.
+
+    None where ``MOST_POINTS`` do not, since the range is too wide or the tolerance at rounding.
+    """
     low, high = np.log(smallest), np.log(largest)
     where = np.linspace(low, high, 201)
     eigenvalues = np.concatenate([[0.0], np.geomspace(1e-3 / largest, 2, 201)])
     expected = 1 / (1 + np.multiply.outer(np.exp(where), eigenvalues))
-    n_points = 1
-    while True:
+    for n_points in range(1, MOST_POINTS + 1):
         angles = np.pi * (np.arange(n_points)[::-1] + 0.5) / n_points
         points = (low + high) / 2 + (high - low) / 2 * np.cos(angles)
         values = 1 / (1 + np.multiply.outer(np.exp(points), eigenvalues))
         if np.abs(_lagrange(points, where) @ values - expected).max() <= tol:
             return np.exp(points)
-        n_points += 1
+    return None
 
 
 def _lagrange(points: np.ndarray, where: np.ndarray) -> np.ndarray:

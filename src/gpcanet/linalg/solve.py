@@ -34,6 +34,8 @@ DIRECT_NODES, DIRECT_ENTRIES = 6_000, 40_000
 #: the second figure means that something is wrong with the numbers.
 HALF_TOL, HALF_RESIDUAL = 1e-4, 2e-2
 
+SMALLEST_ALPHA = 1e-300
+
 #: Steps a fixed point to tolerance takes between two looks at its residual.
 STEPS_PER_CHECK = 10
 
@@ -116,7 +118,8 @@ class Solver:
         max_iter: int = 1000,
         half: bool = False,
     ) -> None:
-        self.P, self.alpha = P, float(alpha)
+        # One so small that its inverse is not finite adds nothing to I.
+        self.P, self.alpha = P, float(alpha) if alpha > SMALLEST_ALPHA else 0.0
         self.method = _choose(P) if method == "auto" else method
         self.tol, self.n_iter, self.max_iter = tol, n_iter, max_iter
         self.half = half
@@ -151,9 +154,11 @@ class Solver:
     def solve(self, X: Array, shift: Array | None = None) -> Solution:
         """F of X - shift with its true residual; warns where the tolerance was not reached."""
         entered = self.P.enter(X, shift)
-        F, n_iter = self._iterate(entered)
-        rest = self._rest(self.P, F, entered)
-        residual = self._size(self.P, rest, entered)
+        B = self.P.fetch(entered)
+        F, n_iter = self._iterate(B)
+        rest = self._rest(self.P, F, B)
+        residual = self._size(self.P, rest, B)
+        del B
         exact = self.method != "fixed-point" or self.n_iter is None
         # Not <=, so that a NaN residual counts as missed.
         if exact and not residual <= (HALF_RESIDUAL if self.half else self.tol):
@@ -170,7 +175,7 @@ class Solver:
     def run(self, X: Array, shift: Array | None = None) -> Solution:
         """The same without the step that measures the residual, which is NaN."""
         entered = self.P.enter(X, shift)
-        F, n_iter = self._iterate(entered)
+        F, n_iter = self._iterate(self.P.fetch(entered))
         return Solution(self.P, entered, F, None, n_iter, math.nan)
 
     def apply(self, X: Array) -> Array:

@@ -22,6 +22,8 @@ from truth import (
     same_subspace,
 )
 
+import gpcanet.budget
+import gpcanet.linalg.features
 import gpcanet.path as path_module
 from gpcanet import GPCA, GPCAPath, Graph, load_model, save_model
 from gpcanet.datasets import load
@@ -289,3 +291,24 @@ def test_subspaces_on_cora_are_those_of_separate_fits(k):
 
 def test_the_kinds_of_graph_are_all_there():
     assert set(KINDS) == {"plain", "weighted", "disconnected", "isolated"}
+
+
+@pytest.mark.usefixtures("any_plan")
+def test_features_too_large_to_be_centred_beforehand(graph, X, labels, monkeypatch):
+    monkeypatch.setattr(gpcanet.budget, "KEPT_BYTES", 0)
+    monkeypatch.setattr(gpcanet.linalg.features, "KEPT_BYTES", 0)
+    X = X + 7
+    path = GPCAPath(3, alphas=(1.0, 20.0), betas=(0.0, 0.2), tol=1e-11).fit(X, labels, graph=graph)
+    assert_equals_separate_fits(path, X, labels, graph, (1.0, 8.0), (0.0, 0.2), tol=1e-11)
+
+
+@pytest.mark.parametrize("options", [{"tol": 1e-15}, {"alphas": (1e-300, 50.0)}])
+def test_what_interpolation_cannot_reach_is_found_otherwise(graph, X, options):
+    path = GPCAPath(2, **options).fit(X, graph=graph)
+    expected = GPCA(2, alpha=50.0).fit(X, graph=graph).components_
+    np.testing.assert_allclose(path.components(50.0), expected, atol=1e-6)
+
+
+def test_more_steps_than_allowed_are_not_taken_together(graph, X):
+    path = GPCAPath(2, alphas=(1.0, 1e5), max_iter=100).fit(X, graph=graph)
+    assert path.way_ == "separate"

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import re
+from numbers import Real
 from typing import Any, NamedTuple
 
 from .linalg.features import CHUNK_BYTES, KEPT_BYTES
 from .linalg.propagation import FETCHED_BYTES
+from .linalg.threads import WORKERS
 
 # Measured as peak resident memory over that before the fit: arrays of one number per node that
 # the propagation holds, and those that finding and keeping a better order of the nodes adds.
@@ -45,6 +47,7 @@ class FitSize(NamedTuple):
     sparse_entries: int | None = None  # of X, if it is kept sparse
     reorders: bool = False
     lanczos: bool = False
+    blocks: int = 2  # that the iteration holds at a time
 
 
 class Plan(NamedTuple):
@@ -98,7 +101,7 @@ def _unlimited(size: FitSize) -> Plan:
     total = _fixed(size, reorder=size.reorders) + (n * d * size.item if keeps else 0)
     if is_dense:
         fetched = n * d * size.work_item
-        n_blocks = 3 if fetched <= FETCHED_BYTES else 2
+        n_blocks = size.blocks + (fetched <= FETCHED_BYTES)
         blocks = n * max(n_blocks * d * size.work_item, d * size.work_item + k * size.item)
     else:
         blocks = columns * _per_column(size) + n * k * size.item
@@ -110,18 +113,21 @@ def _fixed(size: FitSize, *, reorder: bool) -> int:
     total = size.n_nodes * BYTES_PER_NODE + CHUNKS * CHUNK_BYTES + size.x_copy
     if reorder:
         total += size.n_nodes * BYTES_PER_ORDERED_NODE + size.n_entries * size.entry_bytes
+    if size.entry_bytes > 4:
+        total += 12 * size.n_entries  # weights in the precision of the steps, and their sums
     if size.sparse_entries is not None:
-        total += size.sparse_entries * (size.item + 4)  # its transpose
+        total += size.sparse_entries * (size.item + 4 + 16)  # its transpose, and its means
     if size.lanczos:
         return total + 16 * (2 * size.n_components + 1) * size.n_features
-    return total + 4 * 8 * size.n_features**2
+    # Sums in float64, and two products of every chunk that is in work.
+    return total + (32 + 2 * (WORKERS + 1) * size.item) * size.n_features**2
 
 
 def _per_column(size: FitSize) -> int:
-    # A column of X or X W, the same as it enters, two of the iteration, or one more on the way out
-    # of a sparse X.
+    # A column of X or X W, those of the iteration, and the same as it enters, or one more on the
+    # way out of a sparse X.
     more = size.item if size.sparse_entries is not None else size.work_item
-    return size.n_nodes * (size.item + 2 * size.work_item + more)
+    return size.n_nodes * (size.item + size.blocks * size.work_item + more)
 
 
 def parse_bytes(value: Any) -> int:
@@ -134,7 +140,7 @@ def parse_bytes(value: Any) -> int:
                 f"memory_limit={value!r} is not an amount of memory; write '1.5GiB' or '800MB'"
             )
         value = float(match[1]) * unit
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise TypeError(
             f"memory_limit={value!r} must be a number of bytes, or text such as '1.5GiB'"
         )

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .budget import tell_bytes
 from .linalg import (
     CenteredFeatures,
     Solver,
@@ -180,10 +181,17 @@ class Fit:
 def unnamed_array(shape: tuple[int, int], dtype: Any) -> np.ndarray:
     """An array in a temporary file that vanishes with it."""
     n_bytes = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    with tempfile.TemporaryFile() as file:
-        if hasattr(os, "posix_fallocate"):  # a full disk is an error now, a crash later
-            os.posix_fallocate(file.fileno(), 0, n_bytes)
-        return np.memmap(file, dtype, "w+", shape=shape)
+    try:
+        with tempfile.TemporaryFile() as file:
+            if hasattr(os, "posix_fallocate"):  # a full disk is an error now, a crash later
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            return np.memmap(file, dtype, "w+", shape=shape)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"no room for {tell_bytes(n_bytes, up=True)} of results in {tempfile.gettempdir()} "
+            f"({error.strerror}); name another folder in TMPDIR",
+        ) from None
 
 
 def _blocks(n_columns: int, most: int) -> list[slice]:

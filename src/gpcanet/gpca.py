@@ -85,8 +85,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     memory_limit : int or str, optional
         Most memory to take beyond the graph and X: a number of bytes, or ``"1.5GiB"``. Where it
         would be exceeded, columns are solved for in blocks that fit, X is read in passes (it may
-        be memory-mapped), and Z is mapped to a temporary file. The result is the same but for
-        rounding. A limit that cannot be met is an error that says the smallest that can.
+        be memory-mapped), and Z is mapped to a temporary file (in ``TMPDIR``). The result is the
+        same but for rounding. A limit that cannot be met is an error that says the smallest that
+        can. Compiled code takes some 60 MiB besides.
 
     Attributes
     ----------
@@ -199,9 +200,10 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         inside = self._inner_dtype(X.dtype)
         plan = self._plan(part, X, len(self.components_), inside, lanczos=True)
         solver = self._solver(self._propagation(part, labels, inside, reorder=plan.reorder))
+        dtype, X = X.dtype, as_precise(X, inside)
         centered = CenteredFeatures(X, self.mean_, keep=plan.keep_centred)
-        fit = Fit(solver, centered, None, plan.columns_per_block, X.dtype, on_disk=plan.on_disk)
-        return fit.embed(self.components_.T.astype(X.dtype, copy=False))[0][:n_rows]
+        fit = Fit(solver, centered, None, plan.columns_per_block, dtype, on_disk=plan.on_disk)
+        return fit.embed(self.components_.T.astype(inside, copy=False))[0][:n_rows]
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """The reconstruction Z W^T + mean_."""
@@ -229,8 +231,8 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         dtype, use_lanczos = X.dtype, self._use_lanczos(X, k)
         inside = np.float64 if use_lanczos else self._inner_dtype(dtype)
         plan = self._plan(part, X, k, inside, lanczos=use_lanczos)
-        X = X.astype(inside, copy=False)
-        if not use_lanczos and sp.issparse(X) and is_better_dense(X):
+        X = as_precise(X, inside)
+        if not use_lanczos and sp.issparse(X) and is_better_dense(X, X.dtype.itemsize):
             X = X.toarray()
         P = self._propagation(part, labels, inside, reorder=plan.reorder)
         centered = CenteredFeatures(X, keep=plan.keep_centred)
@@ -263,11 +265,11 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _size(self, graph: Graph, X: Any, k: int, inside: Any, *, lanczos: bool) -> FitSize:
         item, is_sparse = np.dtype(inside).itemsize, sp.issparse(X)
         stored = X.nnz if is_sparse else X.size
-        becomes_dense = not lanczos and is_sparse and is_better_dense(X)
+        becomes_dense = not lanczos and is_sparse and is_better_dense(X, item)
         x_copy = 0
         if becomes_dense:
             x_copy = X.shape[0] * X.shape[1] * item
-        elif X.dtype != inside:
+        elif X.dtype != inside or not (is_sparse or X.flags.c_contiguous):
             x_copy = stored * item
         return FitSize(
             n_nodes=X.shape[0],
@@ -281,7 +283,14 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             sparse_entries=stored if is_sparse and not becomes_dense else None,
             reorders=len(graph.indices) >= REORDERED_ENTRIES and self._takes_steps(),
             lanczos=lanczos,
+            blocks=self._blocks(),
         )
+
+    def _blocks(self) -> int:
+        """Blocks that the iteration holds at a time."""
+        to_tolerance = self.solver == "fixed-point" and self.n_iter is None
+        blocks = {"cg": 5, "direct": 4}.get(self.solver, 3 if to_tolerance else 2)
+        return blocks + (2 if self.beta > 0 else 0)  # rows of labelled nodes, as many as there are
 
     # -- doors ----------------------------------------------------------------------------
 
@@ -401,6 +410,22 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def is_better_dense(X: sp.csr_array) -> bool:
+def is_better_dense(X: sp.csr_array, itemsize: int) -> bool:
     size = X.shape[0] * X.shape[1]
-    return X.nnz >= DENSE_SHARE * size and size * X.dtype.itemsize <= DENSE_BYTES
+    return X.nnz >= DENSE_SHARE * size and size * itemsize <= DENSE_BYTES
+
+
+def as_precise(X: Any, dtype: Any) -> Any:
+    """X in another precision, if its numbers survive that."""
+    if X.dtype == dtype:
+        return X
+    with np.errstate(all="ignore"):
+        cast = X.astype(dtype)
+        before, after = ((A.data if sp.issparse(A) else A) for A in (X, cast))
+        total = after.sum(dtype=np.float64)
+    if not np.isfinite(total) or (before.any() and not after.any()):
+        raise ValueError(
+            "X holds numbers beyond the range of float32, which precision='half' needs; rescale "
+            "X, or use precision='full'"
+        )
+    return cast

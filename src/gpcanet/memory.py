@@ -82,5 +82,5 @@ def tell_memory(
         return sentence
     sentence += f" of {free / 2**30:.1f} GiB free"
     if needed > free:
-        sentence += ": it may fail, or swap; fewer features or float32 need less"
+        sentence += ": it may fail, or swap; a memory limit or float32 needs less"
     return sentence

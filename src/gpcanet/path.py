@@ -119,7 +119,7 @@ class GPCAPath(BaseEstimator):
         wide = model._use_lanczos(X, self._k)
         if wide:
             X = X.astype(np.float64, copy=False)
-        elif sp.issparse(X) and is_better_dense(X):
+        elif sp.issparse(X) and is_better_dense(X, X.dtype.itemsize):
             X = X.toarray()
         self._X, self._rows = CenteredFeatures(X), X
         self._pairs: dict[tuple[float, float], tuple[np.ndarray, np.ndarray]] = {}

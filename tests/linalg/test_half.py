@@ -11,7 +11,7 @@ from truth import (
     random_labels,
 )
 
-from gpcanet import GPCA
+from gpcanet import GPCA, Graph
 from gpcanet.datasets import block_model
 from gpcanet.linalg import HalfPropagation, Propagation, Solver
 from gpcanet.linalg.half import rescale
@@ -117,3 +117,31 @@ def test_at_a_large_alpha_rounding_adds_up_to_what_is_said():
     )
     error = np.linalg.norm(half - exact, axis=0) / np.linalg.norm(exact, axis=0)
     assert error.max() < 5e-3
+
+
+def test_ghost_edges_from_a_hub_to_a_leaf_stay_in_range():
+    """A ghost row of the walk is no mean: here it multiplies by 150."""
+    hub = np.zeros((2, 90_000), np.int64)
+    hub[1] = np.arange(1, 90_001)
+    graph = Graph.from_edge_index(hub, each_once=True)
+    labels = np.full(90_001, -1)
+    labels[:2] = 0  # the hub and a leaf
+    X = np.zeros((90_001, 1), np.float32)
+    X[0] = 1000
+    options = {"labels": labels, "beta": 0.9, "dtype": np.float32}
+    half, full = (
+        Solver(
+            Propagation(graph.indptr, graph.indices, **options), 50.0,
+            method="fixed-point", n_iter=5, half=is_half,
+        ).solve(X).F
+        for is_half in (True, False)
+    )  # fmt: skip
+    assert np.all(np.isfinite(half))
+    np.testing.assert_allclose(half, full, atol=2e-3 * np.abs(full).max())
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1e60])
+def test_numbers_that_single_precision_does_not_hold_are_refused(scale):
+    X = random_features() * scale
+    with pytest.raises(ValueError, match="beyond the range of float32"):
+        GPCA(2, precision="half").fit(X)

@@ -145,7 +145,8 @@ def _path(found: Results) -> str:
 
 W for {pairs} settings (alpha {_list(found["alphas"])}; beta {_list(found["betas"])}, the
 paper's ghost edges), {found["width"]} components: by one `GPCAPath`, by {pairs} exact fits of
-`GPCA`, and beside them a single fit.
+`GPCA`, and beside them a single fit. A fit of `GPCA` makes its embedding as well; a path makes
+those that are asked for.
 """
     if "skipped" in found:
         return text + f"\nNot measured: {found['skipped']}.\n"
@@ -193,9 +194,10 @@ def _products(found: Results) -> str:
 
 A generated graph of {_graph(found)}, {found["columns"]} columns, float32, to
 {found["components"]} components; from arrays in memory to Z, alpha = 10, each fit in a process of
-its own. "5 steps" is the paper's truncation, "exact" solves to a relative residual of 1e-4, "in
-1.5 GiB" has that `memory_limit`. torch and scipy: normalise, centre, five steps, W from X^T F,
-Z = F W. Memory is what the system cannot drop: not files that are mapped.
+its own. "5 steps" is the paper's truncation, "exact" solves to a relative residual of 1e-4 (in half
+precision, as near to that as rounding lets it), "in 1.5 GiB" has that `memory_limit`. torch and
+scipy: normalise, centre, five steps, W from X^T F, Z = F W. Memory is what the system cannot drop:
+not files that are mapped.
 
 {table(header, rows)}
 """

@@ -68,7 +68,7 @@ def main() -> None:
             raise
         _end(describe(error), BAD_INPUT)
     except MemoryError:
-        _end("not enough memory for this graph; fewer features or components need less", BAD_INPUT)
+        _end("not enough memory for this graph; --memory-limit makes do with less", BAD_INPUT)
 
 
 def describe(error: Exception) -> str:

@@ -39,8 +39,8 @@ def run(
 
     dataset = data.load(console)
     n_labelled = int(np.sum(dataset.y >= 0))
-    console.note(tell_memory(model, dataset.graph, dataset.X, n_labelled))
     if results.model is None:
+        console.note(tell_memory(model, dataset.graph, dataset.X, n_labelled))
         model, report, probabilities = _learn(
             console, dataset, settings, test_share, seed, is_kept=bool(results.written)
         )

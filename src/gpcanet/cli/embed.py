@@ -24,7 +24,8 @@ def run(console: Console, data: Input, settings: dict[str, Any], results: Result
     model._check_parameters()
 
     dataset = data.load(console)
-    console.note(tell_memory(model, dataset.graph, dataset.X))
+    if results.model is None:
+        console.note(tell_memory(model, dataset.graph, dataset.X))
     fitted = {}
     with console.phase("embedding"):
         if results.model is not None:

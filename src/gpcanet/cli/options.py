@@ -127,7 +127,7 @@ MemoryLimit = Annotated[
         _RUN,
         "--memory-limit",
         metavar="<size>",
-        help="Most memory beyond graph and features, as 1.5GiB; npy features stay on disk.",
+        help="Most memory of an embedding beyond graph and features, as 1.5GiB.",
     ),
 ]
 Force = Annotated[bool, _option(_RUN, "--force", help="Replace files that exist.")]

@@ -47,7 +47,7 @@ class CenteredFeatures:
         self.values: Any = X
         self.shift: np.ndarray | None = self.mean
         if keep and not self.is_sparse and X.nbytes <= KEPT_BYTES:
-            self.values, self.shift = X - self.mean, None
+            self.values, self.shift = np.subtract(X, self.mean, order="C"), None
         self._transposed: sp.csr_array | None = None
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:

@@ -29,6 +29,9 @@ class HalfPropagation(BlockOperator):
         if P.dtype != np.float32:
             raise ValueError(f"half precision is summed in float32, not {P.dtype}")
         self.P, self.mass, self.self_adjoint = P, P.mass, P.self_adjoint
+        # Rows of A~ are means and keep numbers in range; ghost rows may not be.
+        gain = 1.0 if P._ghost is None else max(1.0, P._ghost.gain)
+        self._largest = self.LARGEST / gain
 
     def enter(self, X: np.ndarray, shift: np.ndarray | None = None) -> Source:
         from . import kernels
@@ -38,7 +41,7 @@ class HalfPropagation(BlockOperator):
         with kernels.parallel_launch():
             kernels.partial_extents(raw, parts)
         largest = parts.max(axis=0)
-        exponent = np.floor(np.log2(self.LARGEST / np.where(largest > 0, largest, 1)))
+        exponent = np.floor(np.log2(self._largest / np.where(largest > 0, largest, 1)))
         scale = np.exp2(np.clip(exponent, -120, 120)).astype(np.float32)
         return raw._replace(column_scale=scale)
 

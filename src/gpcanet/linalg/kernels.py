@@ -56,7 +56,7 @@ class Source(NamedTuple):
 
 @contextmanager
 def parallel_launch() -> Iterator[None]:
-    """Hold this around every kernel call.
+    """Hold this around every call of a parallel kernel.
 
     numba's fallback threading layer aborts the process when two Python threads launch parallel
     kernels at once, so launches take turns; each uses all cores, so nothing is lost. Chunks are

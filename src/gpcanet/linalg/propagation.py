@@ -407,6 +407,12 @@ class GhostFactor:
             (right.astype(dtype), (codes, nodes)), shape=(codes.max() + 1, n_nodes)
         )
 
+    @property
+    def gain(self) -> float:
+        """How many times larger than F a number of U V^T F may be."""
+        class_sums = abs(self.right_transposed).sum(axis=1)
+        return float((np.abs(self.left) * class_sums[self.codes]).max())
+
     def add_to_(self, out: np.ndarray, F: np.ndarray, a: float) -> None:
         class_sums = self.right_transposed @ F
         out[self.nodes] += (self.left.dtype.type(a) * self.left)[:, None] * class_sums[self.codes]

@@ -58,7 +58,7 @@ class Solution:
 
     @cached_property
     def F(self) -> Array:
-        """The whole block. It takes over the memory of the one inside."""
+        """The whole block; ``rows`` are no more to be had once it is read."""
         block, self._block, self._rest = self._block, None, None
         return self._P.leave(block, self._entered)
 

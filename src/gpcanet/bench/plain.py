@@ -49,7 +49,9 @@ def torch_embedding(indptr: np.ndarray, indices: np.ndarray, X: np.ndarray, k: i
     import torch
 
     c = ALPHA / (1 + ALPHA)
-    columns = torch.from_numpy(np.array(indices, np.int32, copy=None))
+    with warnings.catch_warnings():  # nobody writes to it
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        columns = torch.from_numpy(indices.astype(np.int32, copy=False))
     degrees = torch.tensor(np.diff(indptr))
     scale = (degrees + 1).to(torch.float32).rsqrt()
     values = torch.repeat_interleave(scale, degrees) * scale[columns]

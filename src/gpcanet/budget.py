@@ -74,7 +74,7 @@ def plan_fit(size: FitSize, limit: int | None = None) -> Plan:
     >>> plan_fit(size).columns_per_block
     100
     >>> plan_fit(size, limit=400 * 2**20).columns_per_block
-    23
+    17
     """
     free = _unlimited(size)
     if limit is None or free.n_bytes <= limit:
@@ -146,7 +146,7 @@ def parse_bytes(value: Any) -> int:
         )
     if value <= 0:
         raise ValueError(f"memory_limit={value} must be positive; use None for no limit")
-    return int(value)
+    return int(float(value))
 
 
 def tell_bytes(n_bytes: float, *, up: bool = False) -> str:

@@ -284,7 +284,7 @@ def test_within_a_limit_the_embedding_is_the_same(gpcanet, monkeypatch):
     options = ["-k", 3, "--memory-limit", 40 * 2**20 + 5000]
     ended = gpcanet("embed", *files, *options, "-o", "z.npz", "--save-model", "m.safetensors")
     assert ended.code == 2  # a number alone has no unit
-    options[-1] = "40.005MiB"
+    options[-1] = "41951040B"
     ended = gpcanet("embed", *files, *options, "-o", "z.npz", "--save-model", "m.safetensors")
     assert ended.code == 0, ended.err
     Z = read_embedding(Path("z.npz"))[1]

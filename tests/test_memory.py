@@ -12,11 +12,11 @@ import gpcanet.memory
 from gpcanet import GPCA, GPCAClassifier, Graph
 from gpcanet.memory import available_bytes, fit_bytes, tell_memory
 
-# Peak resident memory over that before the fit, by a thread that looks every few milliseconds.
+# The most memory of a fit over that before it, as gpcanet bench measures it.
 MEASURE = """
-import os, threading, time
 import numpy as np
 from gpcanet import GPCA, GPCAClassifier, Graph
+from gpcanet.bench.child import Memory
 from gpcanet.memory import fit_bytes
 
 rng = np.random.default_rng(0)
@@ -33,26 +33,9 @@ else:
                            tol=1e-2)
 graph = Graph.from_edge_index(rng.integers(0, N_NODES, (2, N_EDGES)), n_nodes=N_NODES,
                               each_once=True)
-PAGE = os.sysconf("SC_PAGE_SIZE")
-
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * PAGE
-
-before, peak, done = resident(), 0, False
-
-def watch():
-    global peak
-    while not done:
-        peak = max(peak, resident())
-        time.sleep(0.002)
-
-watcher = threading.Thread(target=watch)
-watcher.start()
-model.fit(X, y, graph=graph)
-done = True
-watcher.join()
-print(X.nbytes, peak - before, fit_bytes(model, graph, X, n_labelled))
+with Memory() as memory:
+    model.fit(X, y, graph=graph)
+print(X.nbytes, memory.peak - memory.before, fit_bytes(model, graph, X, n_labelled))
 """
 
 

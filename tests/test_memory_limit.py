@@ -233,34 +233,17 @@ def test_a_mapped_result_leaves_no_file(tmp_path, monkeypatch):
 
 # Peak of memory that is neither the graph, nor X, nor a file mapped.
 MEASURE = """
-import threading, time
 import numpy as np
 from gpcanet import GPCA, Graph
+from gpcanet.bench.child import Memory
 
 rng = np.random.default_rng(0)
 n = 600_000
 X = rng.standard_normal((n, 64), dtype=np.float32)
 graph = Graph.from_edge_index(rng.integers(0, n, (2, 2_000_000)), n_nodes=n, each_once=True)
-
-def anonymous():
-    with open("/proc/self/status") as file:
-        line = next(line for line in file if line.startswith("RssAnon"))
-    return int(line.split()[1]) * 1024
-
-before, peak, done = anonymous(), 0, False
-
-def watch():
-    global peak
-    while not done:
-        peak = max(peak, anonymous())
-        time.sleep(0.002)
-
-watcher = threading.Thread(target=watch)
-watcher.start()
-GPCA(48, alpha=1.0, tol=1e-2, memory_limit=LIMIT, precision=PRECISION).fit(X, graph=graph)
-done = True
-watcher.join()
-print(peak - before)
+with Memory() as memory:
+    GPCA(48, alpha=1.0, tol=1e-2, memory_limit=LIMIT, precision=PRECISION).fit(X, graph=graph)
+print(memory.peak - memory.before)
 """
 
 

@@ -17,6 +17,7 @@ from .linalg import CenteredFeatures, Propagation, Solver
 from .seen import SeenNodes
 from .validation import (
     UNLABELED,
+    as_precise,
     check_choice,
     check_features,
     check_graph,
@@ -413,19 +414,3 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 def is_better_dense(X: sp.csr_array, itemsize: int) -> bool:
     size = X.shape[0] * X.shape[1]
     return X.nnz >= DENSE_SHARE * size and size * itemsize <= DENSE_BYTES
-
-
-def as_precise(X: Any, dtype: Any) -> Any:
-    """X in another precision, if its numbers survive that."""
-    if X.dtype == dtype:
-        return X
-    with np.errstate(all="ignore"):
-        cast = X.astype(dtype)
-        before, after = ((A.data if sp.issparse(A) else A) for A in (X, cast))
-        total = after.sum(dtype=np.float64)
-    if not np.isfinite(total) or (before.any() and not after.any()):
-        raise ValueError(
-            "X holds numbers beyond the range of float32, which precision='half' needs; rescale "
-            "X, or use precision='full'"
-        )
-    return cast

@@ -2,13 +2,10 @@
 
 from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-import gpcanet
-from gpcanet import GPCA
 from gpcanet.bench import bandwidth, embed, path, step
 from gpcanet.bench.graphs import published
 from gpcanet.bench.setting import SIZES, Setting
@@ -93,25 +90,6 @@ def test_a_random_split_has_twenty_labels_a_class_and_no_node_twice():
     assert len(np.unique(parts)) == len(parts) == 100 + 500 + 1000
 
 
-class StandInPath:
-    """What GPCAPath promises, one fit after the other; turned, since only spaces count."""
-
-    def __init__(self, n_components, alphas, betas, ghost):
-        self.settings = {"n_components": n_components, "ghost": ghost}
-        self.pairs = [(alpha, beta) for alpha in alphas for beta in betas]
-
-    def fit(self, X, y, *, graph):
-        assert (y == -1).any()
-        self.found = {
-            (alpha, beta): GPCA(**self.settings, alpha=alpha, beta=beta).fit(X, y, graph=graph)
-            for alpha, beta in self.pairs
-        }
-        return self
-
-    def components(self, alpha, beta):
-        return -self.found[alpha, beta].components_[::-1]
-
-
 @pytest.fixture
 def small_grid(monkeypatch):
     monkeypatch.setattr(path, "ALPHAS", (1.0, 10.0))
@@ -119,8 +97,7 @@ def small_grid(monkeypatch):
 
 
 @pytest.mark.usefixtures("citations", "small_grid")
-def test_path(setting, monkeypatch):
-    monkeypatch.setattr(gpcanet, "GPCAPath", StandInPath, raising=False)
+def test_path(setting):
     found = path.run(setting)["graphs"]["cora"]
     assert list(found["ways"]) == [path.WHOLE, path.SEPARATE, path.SINGLE]
     assert found["ways"][path.SEPARATE]["seconds"] > found["ways"][path.SINGLE]["seconds"]
@@ -133,16 +110,11 @@ def test_a_path_that_fails_is_told_beside_the_others(setting, monkeypatch):
     def fails(**settings):
         raise ValueError("no")
 
-    monkeypatch.setattr(gpcanet, "GPCAPath", fails, raising=False)
+    monkeypatch.setattr(path, "GPCAPath", fails)
     found = path.run(setting)["graphs"]["cora"]
     assert found["ways"][path.WHOLE] == {"failed": "ValueError: no"}
     assert "seconds" in found["ways"][path.SINGLE]
     assert "cosines" not in found
-
-
-def test_without_a_path_there_is_a_reason(setting, monkeypatch):
-    monkeypatch.setattr(path, "gpcanet", SimpleNamespace())
-    assert path.run(setting)["skipped"] == "GPCAPath is not in this version"
 
 
 def test_traffic_counts_every_array(setting):

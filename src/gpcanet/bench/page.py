@@ -148,8 +148,6 @@ paper's ghost edges), {found["width"]} components: by one `GPCAPath`, by {pairs}
 `GPCA`, and beside them a single fit. A fit of `GPCA` makes its embedding as well; a path makes
 those that are asked for.
 """
-    if "skipped" in found:
-        return text + f"\nNot measured: {found['skipped']}.\n"
     for name, graph in found["graphs"].items():
         if "ways" not in graph:
             continue

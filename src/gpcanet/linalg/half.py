@@ -79,17 +79,9 @@ class HalfPropagation(BlockOperator):
         c: float,
         stay: float = 0.0,
     ) -> np.ndarray:
-        from . import kernels
-
-        P = self.P
-        with kernels.parallel_launch():
-            kernels.step(
-                P.indptr, P.indices, P.weights, P._row_scale, P._diagonal,
-                _bits(F), _bits(X), _bits(out),
-                *(np.float32(scalar) for scalar in (a, b, c, stay)),
-            )  # fmt: skip
-        if P._ghost is not None:
-            P._ghost.add_to_half_(out, F, a)
+        self.P.compiled_step(_bits(F), _bits(X), _bits(out), a, b, c, stay)
+        if self.P._ghost is not None:
+            self.P._ghost.add_to_half_(out, F, a)
         return out
 
     def dots(self, U: np.ndarray | Source, V: np.ndarray | Source) -> np.ndarray:

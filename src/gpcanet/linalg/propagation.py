@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from .ghost import GhostFactor
+
 if TYPE_CHECKING:
     from .kernels import Source
 
@@ -302,13 +304,7 @@ class Propagation(BlockOperator):
         stay: float = 0.0,
     ) -> np.ndarray:
         if self._is_fused(F.shape[1]):
-            from . import kernels
-
-            with kernels.parallel_launch():
-                kernels.step(
-                    self.indptr, self.indices, self.weights, self._row_scale, self._diagonal,
-                    F, X, out, *(self.dtype.type(scalar) for scalar in (a, b, c, stay)),
-                )  # fmt: skip
+            self.compiled_step(F, X, out, a, b, c, stay)
         else:
             product = self.sparse_part @ F
             product *= a
@@ -322,6 +318,16 @@ class Propagation(BlockOperator):
         if self._ghost is not None:
             self._ghost.add_to_(out, F, a)
         return out
+
+    def compiled_step(self, F: Array, X: Array, out: Array, *factors: float) -> None:
+        """The step without the ghost factor, for blocks in any precision that kernels take."""
+        from . import kernels
+
+        with kernels.parallel_launch():
+            kernels.step(
+                self.indptr, self.indices, self.weights, self._row_scale, self._diagonal,
+                F, X, out, *(self.dtype.type(factor) for factor in factors),
+            )  # fmt: skip
 
     def scaled(self, X: np.ndarray | Source, factor: float) -> np.ndarray:
         if factor == 0:
@@ -387,48 +393,6 @@ class Propagation(BlockOperator):
         twin = object.__new__(Propagation)
         twin.__dict__.update(self.__dict__, _ghost=None, self_adjoint=True)
         return twin
-
-
-class GhostFactor:
-    """U V^T with one non-zero per labelled node in each of U and V."""
-
-    def __init__(
-        self,
-        nodes: np.ndarray,
-        codes: np.ndarray,
-        left: np.ndarray,
-        right: np.ndarray,
-        n_nodes: int,
-        dtype: np.dtype,
-    ) -> None:
-        self.nodes, self.codes = nodes, codes
-        self.left = left.astype(dtype)
-        self.right_transposed = sp.csr_array(
-            (right.astype(dtype), (codes, nodes)), shape=(codes.max() + 1, n_nodes)
-        )
-
-    @property
-    def gain(self) -> float:
-        """How many times larger than F a number of U V^T F may be."""
-        class_sums = abs(self.right_transposed).sum(axis=1)
-        return float((np.abs(self.left) * class_sums[self.codes]).max())
-
-    def add_to_(self, out: np.ndarray, F: np.ndarray, a: float) -> None:
-        class_sums = self.right_transposed @ F
-        out[self.nodes] += (self.left.dtype.type(a) * self.left)[:, None] * class_sums[self.codes]
-
-    def add_to_half_(self, out: np.ndarray, F: np.ndarray, a: float) -> None:
-        """The same for blocks of 16 bits, of which only labelled rows are taken out."""
-        rows, single = self.nodes, np.float32
-        class_sums = self.right_transposed[:, rows] @ F[rows].astype(single)
-        added = (single(a) * self.left)[:, None] * class_sums[self.codes]
-        out[rows] = (out[rows].astype(single) + added).astype(out.dtype)
-
-    def dense(self) -> tuple[np.ndarray, np.ndarray]:
-        V = np.ascontiguousarray(self.right_transposed.T.toarray())
-        U = np.zeros_like(V)
-        U[self.nodes, self.codes] = self.left
-        return U, V
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

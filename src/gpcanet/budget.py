@@ -28,6 +28,13 @@ COLUMNS_PER_BLOCK = 256
 #: is put up with, if that makes room for wider ones.
 NARROW_COLUMNS = 16
 
+#: Steps from which a better order of the nodes pays: 5 are over before it is made.
+REORDERED_STEPS = 10
+
+#: Entries of the adjacency, all and per node, and bytes of a block from which it pays: a smaller
+#: block stays in cache, and on a graph with few edges a step reads its own rows, not neighbours'.
+REORDERED_ENTRIES, REORDERED_DEGREE, REORDERED_BYTES = 1_000_000, 8, 2**25
+
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12} | {
     "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40
 }  # fmt: skip
@@ -58,6 +65,14 @@ class Plan(NamedTuple):
     keep_centred: bool
     on_disk: bool
     n_bytes: int
+
+
+def reordering_pays(n_nodes: int, n_entries: int, row_bytes: int) -> bool:
+    """Whether many steps on a graph win back what a better order of its nodes costs."""
+    return (
+        n_entries >= max(REORDERED_ENTRIES, REORDERED_DEGREE * n_nodes)
+        and n_nodes * row_bytes >= REORDERED_BYTES
+    )
 
 
 def plan_fit(size: FitSize, limit: int | None = None) -> Plan:

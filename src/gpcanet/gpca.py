@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from .budget import FitSize, Plan, parse_bytes, plan_fit
+from . import budget
+from .budget import REORDERED_STEPS, FitSize, Plan, parse_bytes, plan_fit
 from .fitting import Fit, Fitted
 from .graph import Graph
 from .linalg import CenteredFeatures, Propagation, Solver
@@ -35,9 +36,6 @@ DEFAULT_COMPONENTS = 128
 
 #: From this many features on, a few eigenvectors come cheaper without forming X^T F.
 LANCZOS_FEATURES = 1000
-
-#: Entries of the adjacency, and steps, from which a better order of the nodes pays.
-REORDERED_ENTRIES, REORDERED_STEPS = 1_000_000, 4
 
 #: A sparse X at least this full and at most this large is quicker as a dense array.
 DENSE_SHARE, DENSE_BYTES = 0.05, 2**29
@@ -265,6 +263,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _size(self, graph: Graph, X: Any, k: int, inside: Any, *, lanczos: bool) -> FitSize:
         item, is_sparse = np.dtype(inside).itemsize, sp.issparse(X)
+        work_item = 2 if self.precision == "half" else item
         stored = X.nnz if is_sparse else X.size
         becomes_dense = not lanczos and is_sparse and is_better_dense(X, item)
         x_copy = 0
@@ -279,10 +278,11 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             n_entries=len(graph.indices),
             entry_bytes=4 if graph.weights is None else 4 + item,
             item=item,
-            work_item=2 if self.precision == "half" else item,
+            work_item=work_item,
             x_copy=x_copy,
             sparse_entries=stored if is_sparse and not becomes_dense else None,
-            reorders=len(graph.indices) >= REORDERED_ENTRIES and self._takes_steps(),
+            reorders=self._takes_steps()
+            and budget.reordering_pays(X.shape[0], len(graph.indices), X.shape[1] * work_item),
             lanczos=lanczos,
             blocks=self._blocks(),
         )

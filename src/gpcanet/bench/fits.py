@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import gpca
+from .. import budget, gpca
 from ..datasets import block_model
 from ..graph import Graph
 from ..linalg import propagation, solve
@@ -55,10 +55,10 @@ def warm_up(fit: Fit, n_features: int) -> None:
 @contextmanager
 def _as_if(is_large: bool) -> Iterator[None]:
     """Treat a small graph as a medium or large one: compiled steps, and nodes laid out anew."""
-    before = propagation.FUSED_WORK, gpca.REORDERED_ENTRIES, solve.DIRECT_NODES
+    before = propagation.FUSED_WORK, budget.reordering_pays, solve.DIRECT_NODES
     propagation.FUSED_WORK, solve.DIRECT_NODES = 0, 0
-    gpca.REORDERED_ENTRIES = 0 if is_large else before[1]
+    budget.reordering_pays = lambda *_: is_large
     try:
         yield
     finally:
-        propagation.FUSED_WORK, gpca.REORDERED_ENTRIES, solve.DIRECT_NODES = before
+        propagation.FUSED_WORK, budget.reordering_pays, solve.DIRECT_NODES = before

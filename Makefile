@@ -40,7 +40,7 @@ $(VENV)/bench.ready: pyproject.toml | $(BIN)/python
 
 $(VENV)/test.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable ".[report,h5ad]" torch-geometric --group test --group lint
+	$(BIN)/pip install --quiet --editable ".[nn,report,h5ad]" --group test --group lint
 	touch $@
 
 clean:

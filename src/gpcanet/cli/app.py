@@ -266,6 +266,83 @@ def classify(
 
 
 @app.command()
+def train(
+    dataset: o.DatasetName = None,
+    output: o.Output = None,
+    features: o.Features = None,
+    edges: o.Edges = None,
+    labels: o.Labels = None,
+    id_column: o.IdColumn = None,
+    source: o.Source = "source",
+    target: o.Target = "target",
+    weight: o.Weight = None,
+    label_column: o.LabelColumn = None,
+    split_column: o.SplitColumn = None,
+    ignore: o.Ignore = None,
+    neighbors: o.Neighbors = None,
+    drop_unknown: o.DropUnknown = False,
+    model: o.ModelName = "gcn",
+    init: o.InitName = "gpca",
+    layers: o.Layers = 2,
+    hidden: o.Hidden = 128,
+    dropout: o.Dropout = 0.5,
+    alpha: o.LayerAlpha = None,
+    beta: o.Beta = None,
+    iterations: o.Iterations = None,
+    normalization: o.Normalization = None,
+    epochs: o.Epochs = None,
+    learning_rate: o.LearningRate = None,
+    weight_decay: o.WeightDecay = None,
+    patience: o.Patience = None,
+    eval_every: o.EvalEvery = None,
+    parts: o.Parts = None,
+    parts_per_batch: o.PartsPerBatch = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, dropout and parts.")] = 0,
+    device: o.Device = None,
+    checkpoint: o.Checkpoint = None,
+    force: o.Force = False,
+    data_dir: o.DataDir = None,
+    offline: o.Offline = False,
+    quiet: o.Quiet = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Train a graph neural network, from weights set by GPCA or at random.
+
+    gpcanet train cora --layers 15 --init gpca
+
+    gpcanet train cora --model gpcanet --alpha 10 --layers 1
+    """
+    data = o.Input.of(locals())
+    from .train import run
+
+    run(
+        Console(quiet=quiet, as_json=as_json),
+        data,
+        model_name=model,
+        init=init,
+        shape={"layers": layers, "hidden": hidden, "dropout": dropout},
+        gpca=_given(
+            {"alpha": alpha, "beta": beta, "n_iter": iterations, "normalization": normalization}
+        ),
+        settings=_given(
+            {
+                "epochs": epochs,
+                "lr": learning_rate,
+                "weight_decay": weight_decay,
+                "patience": patience,
+                "eval_every": eval_every,
+                "parts": parts,
+                "parts_per_batch": parts_per_batch,
+                "seed": seed,
+                "device": device,
+            }
+        ),
+        results=o.Results(output, None, None, force),
+        checkpoint=checkpoint,
+    )
+
+
+@app.command()
 def bench(
     parts: Annotated[
         str,

@@ -121,6 +121,56 @@ SaveModel = Annotated[
     Path | None, _option(_MODEL, "--save-model", help="Keep the fitted model (.safetensors).")
 ]
 
+_TRAINING = "Training"
+ModelName = Annotated[
+    str,
+    _option(
+        _MODEL, "--model", "-m", help="gcn, sage, gat, gatv2, gin, appnp, sgc, mlp or gpcanet."
+    ),
+]
+InitName = Annotated[
+    str, _option(_MODEL, "--init", help="First weights: gpca, xavier, he or orthogonal.")
+]
+Layers = Annotated[int, _option(_MODEL, "--layers", "-L", help="Number of layers.")]
+Hidden = Annotated[int, _option(_MODEL, "--hidden", help="Width of the hidden layers.")]
+Dropout = Annotated[float, _option(_MODEL, "--dropout", help="Share of values dropped.")]
+LayerAlpha = Annotated[
+    list[float] | None,
+    _option(
+        _MODEL, "--alpha", "-a", metavar="<float>", help="Of gpcanet; repeat it, one a layer [1]."
+    ),
+]
+Epochs = Annotated[int | None, _option(_TRAINING, "--epochs", help="At most so many [1000].")]
+LearningRate = Annotated[float | None, _option(_TRAINING, "--lr", help="Of Adam [0.001].")]
+WeightDecay = Annotated[
+    float | None, _option(_TRAINING, "--weight-decay", help="Of Adam [0.0005].")
+]
+Patience = Annotated[
+    int | None,
+    _option(_TRAINING, "--patience", help="Stop after so many epochs without a gain [never]."),
+]
+EvalEvery = Annotated[
+    int | None, _option(_TRAINING, "--eval-every", help="Epochs between two looks [1].")
+]
+Parts = Annotated[
+    int | None,
+    _option(_TRAINING, "--parts", help="Cut the graph into so many, for mini-batches [1]."),
+]
+PartsPerBatch = Annotated[
+    int | None, _option(_TRAINING, "--parts-per-batch", help="Parts in a mini-batch [1].")
+]
+Device = Annotated[
+    str | None, _option(_TRAINING, "--device", help="cpu, cuda, ... [a GPU if there is one].")
+]
+Checkpoint = Annotated[
+    Path | None,
+    _option(
+        _TRAINING,
+        "--checkpoint",
+        help="Where the training stands (.safetensors); it goes on from there if it exists.",
+    ),
+]
+
 MemoryLimit = Annotated[
     str | None,
     _option(

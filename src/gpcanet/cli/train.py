@@ -1,0 +1,116 @@
+"""gpcanet train."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..atomic import check_target
+from ..datasets import Dataset
+from ..files import write_predictions
+from .console import Console
+from .options import Input, Results
+from .report import Report
+
+#: Without a split: shares of every class for validation and test.
+VALIDATION_SHARE, TEST_SHARE = 0.1, 0.2
+
+
+def run(
+    console: Console,
+    data: Input,
+    *,
+    model_name: str,
+    init: str,
+    shape: dict[str, Any],
+    gpca: dict[str, Any],
+    settings: dict[str, Any],
+    results: Results,
+    checkpoint: Path | None,
+) -> None:
+    results.check({})
+    if checkpoint is not None and not checkpoint.exists():
+        check_target(checkpoint, overwrite=False)
+    try:
+        import torch
+        import torch_geometric  # noqa: F401
+    except ImportError as error:
+        raise ValueError(
+            f"{error.name} is not installed; pip install 'gpcanet[nn]' brings what training needs"
+        ) from None
+    from ..nn.data import NodeData
+    from ..nn.start import starting_model
+    from ..nn.train import Settings, probabilities_of, train
+
+    how = Settings(**settings)
+    if len(gpca.get("alpha", ())) == 1:
+        gpca = {**gpca, "alpha": gpca["alpha"][0]}
+    dataset = data.load(console)
+    dataset = dataset if dataset.has_split else _split(dataset, how.seed)
+    nodes = NodeData.of(dataset)
+    with console.phase("initialising"):
+        model, told = starting_model(model_name, nodes, init=init, seed=how.seed, **shape, **gpca)
+    console.note(str(told))
+    with console.phase("training"):
+        result = train(model, nodes, how, checkpoint=checkpoint)
+    console.note(
+        f"best of {result.epochs} epochs by validation: epoch {result.best_epoch}, "
+        f"{100 * result.accuracy['validation']:.1f} %"
+    )
+
+    probabilities = probabilities_of(model, nodes)
+    names = np.arange(dataset.n_classes) if dataset.class_names is None else dataset.class_names
+    if results.output is not None:
+        with console.phase("writing"):
+            write_predictions(
+                results.output, dataset.graph, names, probabilities,
+                id_name=data.id_name, overwrite=results.force,
+            )  # fmt: skip
+    report = None
+    if len(dataset.test):
+        report = Report(
+            [str(name) for name in names],
+            dataset.y[dataset.test],
+            probabilities[dataset.test].argmax(axis=1),
+            "nodes whose labels were kept back",
+        )
+    values = {
+        "model": model_name,
+        "init": init,
+        "initialised": told.n_set,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        **result.to_json(),
+        "curve": [{**look, "loss": None if look["loss"] != look["loss"] else look["loss"]}
+                  for look in result.curve],
+        "report": None if report is None else report.values(),
+        "phases": console.seconds,
+        "written": results.written,
+        "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    files = f"written: {', '.join(results.written)} " if results.written else ""
+    ending = f"\n{files}({sum(console.seconds.values()):.1f} s)"
+    console.result(values, *([] if report is None else [report.show()]), ending)
+
+
+def _split(dataset: Dataset, seed: int) -> Dataset:
+    """Shares of every class for validation and test; each keeps at least one label to learn."""
+    rng = np.random.default_rng(seed)
+    train, validation, test = [], [], []
+    for code in range(dataset.n_classes):
+        members = rng.permutation(np.flatnonzero(dataset.y == code))
+        n_test = min(round(TEST_SHARE * len(members)), max(0, len(members) - 2))
+        n_validation = min(max(1, round(VALIDATION_SHARE * len(members))), len(members) - 1)
+        test.append(members[:n_test])
+        validation.append(members[n_test : n_test + n_validation])
+        train.append(members[n_test + n_validation :])
+    if not train:
+        raise ValueError("no node has a label; give --labels, or --label with a column of features")
+    return replace(
+        dataset,
+        train=np.concatenate(train),
+        validation=np.concatenate(validation),
+        test=np.concatenate(test),
+    )

@@ -1,0 +1,36 @@
+"""GPCA in PyTorch: layers, models, an initialiser for every GNN, and the loop that trains them.
+
+Needs the extra ``nn``: torch, torch-geometric, safetensors and pymetis.
+"""
+
+from .conv import GCNConv, GPCAConv
+from .data import NodeData
+from .init import gpca_init_
+from .layers import register_layer
+from .models import GCN, GPCANet
+from .partition import partition
+from .propagation import GraphPropagation
+from .random_init import he_init_, orthogonal_init_, xavier_init_
+from .report import InitReport, LayerReport
+from .train import Settings, Training, TrainingDiverged, train
+
+__all__ = [
+    "GCN",
+    "GCNConv",
+    "GPCAConv",
+    "GPCANet",
+    "GraphPropagation",
+    "InitReport",
+    "LayerReport",
+    "NodeData",
+    "Settings",
+    "Training",
+    "TrainingDiverged",
+    "gpca_init_",
+    "he_init_",
+    "orthogonal_init_",
+    "partition",
+    "register_layer",
+    "train",
+    "xavier_init_",
+]

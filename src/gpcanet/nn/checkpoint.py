@@ -1,0 +1,72 @@
+"""Where a training stands, in one safetensors file that is written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from ..atomic import whole_file
+
+FORMAT = "gpcanet training 1"
+
+
+def write_checkpoint(path: Path, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
+    """Tensors and JSON under one name, in place of what was there."""
+    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    metadata = {"format": FORMAT, "notes": json.dumps(notes)}
+    with whole_file(path, overwrite=True) as file:
+        file.write(save(whole, metadata))
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What was written, or one sentence on why it cannot be had."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, ValueError) as error:
+        raise ValueError(
+            f"{path} is not a whole checkpoint ({error}); delete it to train from the start"
+        ) from None
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"{path} holds no training of this version; give another file")
+    return tensors, json.loads(metadata["notes"])
+
+
+def architecture(model: torch.nn.Module) -> dict[str, list[int]]:
+    """Names and shapes of all that a model holds."""
+    return {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+
+
+def check_same(path: Path, what: str, kept: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Raise unless the checkpoint was made by the same model, settings or data."""
+    for name in [*wanted, *kept]:
+        if kept.get(name) != wanted.get(name):
+            raise ValueError(
+                f"{path} is of another {what}: {name} is {kept.get(name)} there and "
+                f"{wanted.get(name)} here; delete it, or give another file"
+            )
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    state = optimizer.state_dict()["state"]
+    return {
+        f"optimizer.{index}.{name}": torch.as_tensor(value)
+        for index, values in state.items()
+        for name, value in values.items()
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        if key.startswith("optimizer."):
+            _, index, name = key.split(".")
+            state.setdefault(int(index), {})[name] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

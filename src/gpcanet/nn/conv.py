@@ -1,0 +1,180 @@
+"""GPCAConv, a layer of GPCANet; and PyG's GCNConv with our propagation."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor
+from torch_geometric.nn.inits import glorot, zeros
+
+from ..linalg import GhostForm, Normalization
+from ..validation import check_choice, check_number
+from .propagation import Edges, GraphPropagation, as_propagation
+
+#: Steps of the fixed point, or the first-order Taylor series, (1 - alpha) H + alpha P H.
+Steps = int | Literal["taylor"]
+
+
+class GPCAConv(torch.nn.Module):
+    """One layer of GPCANet (Algorithm 1 of the paper): centre, propagate, project.
+
+    With H the input less its mean, F after ``n_iter`` steps of
+    ``F <- alpha/(1+alpha) P F + 1/(1+alpha) H``, the output is ``F W + b``.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    alpha : float
+        How much neighbours are drawn together; 0 ignores the graph.
+    beta : float
+        Share of ghost edges between nodes of equal label; ``forward`` then needs ``y``.
+    n_iter : int or "taylor"
+        Steps of the fixed point. ``"taylor"`` is the first-order series instead; with ``alpha=1``
+        and ``center=False`` the layer then is a GCN layer.
+    normalization : {"sym", "rw"}
+    ghost : {"balanced", "paper"}
+    center : bool
+        Subtract the mean row. It is that of the whole graph: a pass over at least as many nodes
+        as any before takes its own mean and keeps it; a smaller one, a mini-batch, uses the mean
+        that was kept.
+    bias : bool
+    learn_alpha : bool
+        Let alpha be a parameter, held as its logarithm.
+
+    Examples
+    --------
+    >>> conv = GPCAConv(2, 1, alpha=5.0)
+    >>> conv(torch.eye(3, 2), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape
+    torch.Size([3, 1])
+    """
+
+    mean: Tensor
+    seen: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        n_iter: Steps = 5,
+        normalization: Normalization = "sym",
+        *,
+        ghost: GhostForm = "balanced",
+        center: bool = True,
+        bias: bool = True,
+        learn_alpha: bool = False,
+    ) -> None:
+        super().__init__()
+        for name, width in (("in_channels", in_channels), ("out_channels", out_channels)):
+            check_number(name, width, 1, advice="give the width of the layer", integer=True)
+        check_number("alpha", alpha, 0, 1e6, advice="use alpha=0 to ignore the graph")
+        check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
+        check_choice("normalization", normalization, ("sym", "rw"))
+        check_choice("ghost", ghost, ("balanced", "paper"))
+        if n_iter != "taylor":
+            check_number("n_iter", n_iter, 0, advice="or use n_iter='taylor'", integer=True)
+        if learn_alpha and alpha <= 0:
+            raise ValueError(f"alpha={alpha} cannot be learnt from; start from one above 0")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.beta, self.n_iter, self.center = float(beta), n_iter, center
+        self.normalization, self.ghost = normalization, ghost
+        self.initial_alpha = float(alpha)
+        self.weight = torch.nn.Parameter(torch.empty(in_channels, out_channels))
+        self.bias = torch.nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.log_alpha = torch.nn.Parameter(torch.empty(())) if learn_alpha else None
+        self.register_buffer("mean", torch.zeros(in_channels))
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        glorot(self.weight)
+        zeros(self.bias)
+        self.mean.zero_()
+        self.seen.zero_()
+        if self.log_alpha is not None:
+            torch.nn.init.constant_(self.log_alpha, float(torch.tensor(self.initial_alpha).log()))
+
+    @property
+    def alpha(self) -> float | Tensor:
+        """The strength of the graph, a tensor where it is learnt."""
+        return self.initial_alpha if self.log_alpha is None else self.log_alpha.exp()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Edges,
+        edge_weight: Tensor | None = None,
+        y: Tensor | None = None,
+    ) -> Tensor:
+        """Rows of the output for rows of x.
+
+        ``edge_index`` may also be a sparse adjacency, a ``Graph``, or a ``GraphPropagation``,
+        whose own normalisation, labels and beta then count.
+        """
+        if x.dim() != 2 or x.shape[1] != self.in_channels:
+            raise ValueError(
+                f"features of shape {tuple(x.shape)} for a layer of {self.in_channels} "
+                f"in_channels; give (nodes, {self.in_channels})"
+            )
+        P = as_propagation(
+            edge_index, edge_weight, x.shape[0],
+            normalization=self.normalization, y=y, beta=self.beta, ghost=self.ghost,
+        )  # fmt: skip
+        mean = self._mean_of(x) if self.center else None
+        # All is linear, so what is narrower goes through the graph. A sparse x stays sparse.
+        if x.layout != torch.strided or self.out_channels < self.in_channels:
+            out = x @ self.weight
+            out = out if mean is None else out - mean @ self.weight
+            out = self._propagate(P, out)
+        else:
+            out = self._propagate(P, x if mean is None else x - mean) @ self.weight
+        return out if self.bias is None else out + self.bias
+
+    def _propagate(self, P: GraphPropagation, H: Tensor) -> Tensor:
+        if self.n_iter != "taylor":
+            return P.fixed_point(H, self.alpha, self.n_iter)
+        product = P @ H
+        if self.log_alpha is None and self.initial_alpha == 1:
+            return product
+        return (1 - self.alpha) * H + self.alpha * product
+
+    def _mean_of(self, x: Tensor) -> Tensor:
+        if x.shape[0] < int(self.seen):
+            return self.mean
+        if x.layout == torch.strided:
+            mean = x.mean(0)
+        else:
+            mean = torch.sparse.sum(x.to_sparse_coo(), 0).to_dense() / x.shape[0]
+        self.mean.copy_(mean.detach())
+        self.seen.fill_(x.shape[0])
+        return mean
+
+    def extra_repr(self) -> str:
+        alpha = float(torch.as_tensor(self.alpha).detach())
+        return f"{self.in_channels}, {self.out_channels}, alpha={alpha:g}, n_iter={self.n_iter}"
+
+
+class GCNConv(pyg.GCNConv):
+    """PyG's ``GCNConv`` through our propagation: the same numbers in less time and memory.
+
+    Parameters and their names are PyG's, so that weights go from one to the other. The graph is
+    undirected, its own self-loops are left out, and every node gets one of weight 1; what PyG
+    does otherwise (``improved``, ``normalize=False``, ``add_self_loops=False``) is not to be had.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, bias: bool = True) -> None:
+        super().__init__(in_channels, out_channels, bias=bias)
+
+    def forward(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
+        P = as_propagation(edge_index, edge_weight, x.shape[0])
+        weight: Any = self.lin.weight
+        if x.layout != torch.strided:
+            out = P @ (x @ weight.T)
+        elif weight.shape[0] <= weight.shape[1]:
+            out = P @ self.lin(x)
+        else:
+            out = self.lin(P @ x)
+        return out if self.bias is None else out + self.bias

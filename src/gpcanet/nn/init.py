@@ -1,0 +1,246 @@
+"""GPCANet-initialisation: one forward pass sets the weights of any GNN (paper, section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..linalg import GhostForm, Normalization
+from ..linalg.weights import eigenvectors_needed, mixing
+from ..validation import check_number
+from .directions import leading_directions
+from .layers import LINEAR, Rule, aggregated, weights_of
+from .passes import Forward, as_it_was, check_arguments, layers_of, run
+from .propagation import Edges, GraphPropagation, missing_labels
+from .report import InitReport, LayerReport
+from .tensors import values_of
+
+
+@torch.no_grad()
+def gpca_init_(
+    model: torch.nn.Module,
+    x: Tensor,
+    edge_index: Edges = None,
+    edge_weight: Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    n_iter: int | Literal["gcn"] = "gcn",
+    beta: float = 0.0,
+    y: Tensor | None = None,
+    normalization: Normalization = "sym",
+    ghost: GhostForm = "balanced",
+    pairs: bool = True,
+    last: bool = False,
+    seed: int = 0,
+    forward: Forward | None = None,
+) -> InitReport:
+    """Set the weights of a model by one forward pass over its graph, in place.
+
+    Before each layer runs, its input H is caught, F is what the layer aggregates of it, and its
+    weights become the leading eigenvectors of H^T F; then the pass goes on.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Any model of PyG's convolutions and linear layers. Others: ``register_layer``.
+    x : Tensor of shape (n_nodes, n_features)
+        Dense or sparse, all nodes: the model is initialised on the whole graph even if it is
+        trained on parts of it.
+    edge_index : Tensor, Graph or GraphPropagation, optional
+        Whatever the model takes. None for a model that takes x alone.
+    edge_weight : Tensor, optional
+        Handed to the model if given.
+    alpha : float
+        With ``n_iter="gcn"``, F = (1 - alpha) H + alpha times the layer's own aggregation, which
+        for ``alpha=1`` is that aggregation. With a number of steps, as in ``GPCAConv``.
+    n_iter : "gcn" or int
+        ``"gcn"`` follows section 4.2 of the paper. A number takes that many steps of the fixed
+        point on centred H instead of the aggregation of a convolution.
+    beta : float
+        Share of ghost edges between nodes of equal label in F; needs ``y``.
+    y : Tensor, optional
+        Labels that may be used, -1 elsewhere.
+    normalization, ghost
+        Of the fixed point and of the ghost edges.
+    pairs : bool
+        Set columns to plus and minus an eigenvector, for models whose activation is a ReLU or
+        like one. Without a ReLU, False.
+    last : bool
+        Set the layer that runs last, too. It makes classes, not features, and stays as it is.
+    seed : int
+        Of the random directions that fill a layer wider than its input has eigenvectors.
+    forward : callable, optional
+        ``forward(model)`` runs the model, where ``model(x, edge_index)`` does not.
+
+    Returns
+    -------
+    InitReport
+        A line per layer. That no layer could be set is an error.
+
+    Notes
+    -----
+    Only weights change. Where an aggregation makes features larger (a sum over neighbours), the
+    eigenvectors are divided by that factor, so that depth does not multiply it.
+
+    Examples
+    --------
+    >>> import torch_geometric.nn as pyg
+    >>> x, edges = torch.eye(6, 4), torch.tensor([[0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4]])
+    >>> report = gpca_init_(pyg.GCN(4, 8, num_layers=3, out_channels=2), x, edges)
+    >>> report.n_set, len(report)
+    (2, 3)
+    """
+    check_arguments(model, x, edge_index, edge_weight, forward)
+    check_number("alpha", alpha, 0, 1e6, advice="1 is a GCN's")
+    check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
+    if n_iter != "gcn":
+        check_number("n_iter", n_iter, 1, advice="or use n_iter='gcn'", integer=True)
+    if beta > 0 and y is None:
+        raise missing_labels(beta)
+    P = None
+    if n_iter != "gcn" or beta > 0:
+        # With "gcn" only the ghost edges are wanted of it: the rest is the layer's own.
+        share = 1.0 if n_iter == "gcn" else beta
+        P = GraphPropagation(
+            edge_index, edge_weight, n_nodes=x.shape[0], normalization=normalization,
+            y=y, beta=share if beta > 0 else 0.0, ghost=ghost,
+        )  # fmt: skip
+
+    def mixed(layer: Any, own: Callable[[Tensor], Tensor], H: Tensor) -> Tensor:
+        """F of some columns of H."""
+        if n_iter != "gcn":
+            assert P is not None
+            return own(H) if isinstance(layer, LINEAR) else P.fixed_point(H, alpha, n_iter)
+        F = own(H) if alpha == 1 else (1 - alpha) * H + alpha * own(H)
+        return F if P is None else (1 - beta) * F + beta * (P @ H)
+
+    setter = _Setter(model, mixed, centre=n_iter != "gcn", pairs=pairs, seed=seed)
+    with as_it_was(model), setter.watching():
+        run(model, x, edge_index, edge_weight, forward)
+    return setter.finish(set_last=last)
+
+
+class _Setter:
+    """Sets each layer when its turn in a forward pass comes."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        mixed: Callable[[Any, Callable[[Tensor], Tensor], Tensor], Tensor],
+        *,
+        centre: bool,
+        pairs: bool,
+        seed: int,
+    ) -> None:
+        self.mixed, self.centre, self.pairs, self.seed = mixed, centre, pairs, seed
+        self.layers, self.left = layers_of(model)
+        self.before: dict[str, list[tuple[Tensor, Tensor]]] = {}  # weights and what they were
+        self.reports: dict[str, LayerReport] = {}
+        self.size_outside: float | None = None  # of rows that entered a layer around this one
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        handles = [
+            layer.register_forward_pre_hook(self._hook(name, layer, rule), with_kwargs=True)
+            for name, (layer, rule) in self.layers.items()
+        ]
+        try:
+            yield
+        except BaseException:
+            for weights in self.before.values():
+                _restore(weights)
+            raise
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _hook(self, name: str, layer: Any, rule: Rule) -> Callable[..., None]:
+        def before_it_runs(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if args:
+                H, args = args[0], args[1:]
+            else:
+                kwargs = dict(kwargs)
+                H = kwargs.pop("x", None)
+            H = _checked_input(name, layer, H)
+            if rule.passes_on:
+                self.size_outside = _row_size(H)
+            elif name not in self.reports:  # a layer that runs twice is set for its first input
+                self._set(name, layer, rule, H, args, kwargs)
+
+        return before_it_runs
+
+    def _set(
+        self, name: str, layer: Any, rule: Rule, H: Tensor, args: tuple[Any, ...], kwargs: Any
+    ) -> None:
+        weights = weights_of(layer, rule)
+        n_in, n_out = weights[0].matrix.shape
+        if H.shape[-1] != n_in:
+            raise ValueError(
+                f"layer {name} takes {n_in} features and gets {H.shape[-1]}; give x as the model "
+                f"expects it"
+            )
+        H = H if H.dim() == 2 else H.reshape(-1, n_in)
+        copies = rule.copies(layer)
+        width = n_out // copies
+        k = eigenvectors_needed(width, n_in, pairs=self.pairs)
+        own = partial(aggregated, layer, rule, args, kwargs)
+        aggregate = partial(self.mixed, layer, own)
+        found = leading_directions(H, aggregate, k, centre=self.centre)
+        gain = found.gain
+        if self.size_outside is not None:  # the layer around this one has aggregated already
+            gain *= _row_size(H) / self.size_outside if self.size_outside > 0 else 1.0
+            self.size_outside = None
+        W = found.vectors @ mixing(k, width, pairs=self.pairs, seed=self.seed) / max(1.0, gain)
+        values = torch.from_numpy(np.tile(W, copies))
+        self.before[name] = [(w.matrix, w.matrix.clone()) for w in weights]
+        for weight in weights:
+            weight.matrix.copy_(values)
+        self.reports[name] = LayerReport(
+            name, type(layer).__name__, n_in, n_out, is_set=True, kept=found.kept
+        )
+
+    def finish(self, *, set_last: bool) -> InitReport:
+        if self.reports and not set_last:
+            name = next(reversed(self.reports))
+            _restore(self.before.pop(name))
+            self.reports[name] = LayerReport(
+                name, self.reports[name].kind, self.reports[name].in_channels,
+                self.reports[name].out_channels, reason="the output layer; last=True sets it, too",
+            )  # fmt: skip
+        unreached = [
+            LayerReport(name, type(layer).__name__, reason="the forward pass did not reach it")
+            for name, (layer, rule) in self.layers.items()
+            if name not in self.reports and not rule.passes_on
+        ]
+        report = InitReport("gpca", (*self.reports.values(), *unreached, *self.left))
+        return report.unless_nothing()
+
+
+def _checked_input(name: str, layer: Any, H: Any) -> Tensor:
+    if isinstance(H, tuple | list):
+        raise ValueError(
+            f"layer {name} ({type(layer).__name__}) gets two sets of nodes; initialisation knows "
+            f"one, so give the graph as one set (PyG: to_homogeneous()), not a bipartite graph or "
+            f"a sampled mini-batch"
+        )
+    if not isinstance(H, Tensor):
+        raise ValueError(
+            f"layer {name} ({type(layer).__name__}) gets no tensor of features as its first "
+            f"argument; call it as layer(x, edge_index)"
+        )
+    return H
+
+
+def _restore(weights: list[tuple[Tensor, Tensor]]) -> None:
+    for weight, before in weights:
+        weight.copy_(before)
+
+
+def _row_size(H: Tensor) -> float:
+    return float(values_of(H).double().square().sum() / max(1, H.shape[0])) ** 0.5

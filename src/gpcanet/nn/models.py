@@ -1,0 +1,200 @@
+"""GPCANet: stacked GPCA layers with a head; and a GCN with our propagation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor
+from torch_geometric.nn.resolver import activation_resolver
+
+from ..gpca import GPCA
+from ..linalg import GhostForm, Normalization
+from ..linalg.weights import eigenvectors_needed, mixing
+from ..validation import check_number
+from .conv import GCNConv, GPCAConv
+from .directions import leading_directions
+from .propagation import Edges, GraphPropagation, as_propagation
+from .report import InitReport, LayerReport
+from .tensors import to_numpy_or_scipy
+
+
+class GPCANet(torch.nn.Module):
+    """Stacked GPCA layers and a head of one or two linear layers.
+
+    Parameters
+    ----------
+    in_channels : int
+    hidden_channels : int
+        Width of every GPCA layer.
+    num_layers : int
+        GPCA layers, the head not counted.
+    out_channels : int
+        Classes, the width of the output.
+    dropout : float
+        After each layer, while training.
+    act : str, callable or None
+        Activation after each GPCA layer. If it is a ReLU, ``pretrain_`` sets weights in pairs of
+        plus and minus an eigenvector.
+    alpha : float or sequence of float
+        One for all layers, or one each.
+    beta : float
+        Share of ghost edges; ``pretrain_`` and ``forward`` then need ``y``.
+    n_iter : int or "taylor"
+    normalization : {"sym", "rw"}
+    ghost : {"balanced", "paper"}
+    learn_alpha : bool
+    head_layers : {1, 2}
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> x, edges = torch.randn(4, 3), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    >>> model = GPCANet(3, 4, num_layers=2, out_channels=2, alpha=5.0)
+    >>> model.pretrain_(x, edges).n_set
+    2
+    >>> model(x, edges).shape
+    torch.Size([4, 2])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        out_channels: int,
+        dropout: float = 0.0,
+        act: str | Callable[[Tensor], Tensor] | None = "relu",
+        *,
+        alpha: float | Sequence[float] = 1.0,
+        beta: float = 0.0,
+        n_iter: Any = 5,
+        normalization: Normalization = "sym",
+        ghost: GhostForm = "balanced",
+        center: bool = True,
+        learn_alpha: bool = False,
+        head_layers: int = 1,
+    ) -> None:
+        super().__init__()
+        check_number("num_layers", num_layers, 1, advice="give at least one layer", integer=True)
+        if head_layers not in (1, 2):
+            raise ValueError(f"head_layers={head_layers} must be 1 or 2")
+        alphas = [alpha] * num_layers if isinstance(alpha, int | float) else list(alpha)
+        if len(alphas) != num_layers:
+            raise ValueError(
+                f"alpha has {len(alphas)} values for {num_layers} layers; give one for all, or "
+                f"one each"
+            )
+        self.in_channels, self.hidden_channels = in_channels, hidden_channels
+        self.num_layers, self.out_channels = num_layers, out_channels
+        self.dropout = torch.nn.Dropout(dropout)
+        self.act = activation_resolver(act)
+        widths = [in_channels] + [hidden_channels] * num_layers
+        self.convs = torch.nn.ModuleList(
+            GPCAConv(
+                widths[layer], widths[layer + 1], alphas[layer], beta, n_iter, normalization,
+                ghost=ghost, center=center, learn_alpha=learn_alpha,
+            )
+            for layer in range(num_layers)
+        )  # fmt: skip
+        hidden = [torch.nn.Linear(hidden_channels, hidden_channels)] * (head_layers - 1)
+        self.head = torch.nn.ModuleList([*hidden, torch.nn.Linear(hidden_channels, out_channels)])
+
+    def reset_parameters(self) -> None:
+        for layer in (*self.convs, *self.head):
+            layer.reset_parameters()
+
+    def propagation(
+        self, edge_index: Edges, edge_weight: Tensor | None, n_nodes: int, y: Tensor | None
+    ) -> GraphPropagation:
+        """What all layers share of a graph; ``forward`` takes it in place of ``edge_index``."""
+        conv: Any = self.convs[0]
+        return as_propagation(
+            edge_index, edge_weight, n_nodes,
+            normalization=conv.normalization, y=y, beta=conv.beta, ghost=conv.ghost,
+        )  # fmt: skip
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Edges,
+        edge_weight: Tensor | None = None,
+        y: Tensor | None = None,
+    ) -> Tensor:
+        P = self.propagation(edge_index, edge_weight, x.shape[0], y)
+        for conv in self.convs:
+            x = self.dropout(self._activated(conv(x, P)))
+        for linear in self.head[:-1]:
+            x = self.dropout(torch.relu(linear(x)))
+        return self.head[-1](x)
+
+    def _activated(self, x: Tensor) -> Tensor:
+        return x if self.act is None else self.act(x)
+
+    @torch.no_grad()
+    def pretrain_(
+        self,
+        x: Tensor,
+        edge_index: Edges,
+        y: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        *,
+        seed: int = 0,
+    ) -> InitReport:
+        """Set every GPCA layer in closed form, by one pass over the graph; the head stays.
+
+        The weights of a layer are the leading eigenvectors of H^T F, H being its input. Where a
+        layer is wider than there are eigenvectors, random directions in their span fill it up.
+        """
+        P = self.propagation(edge_index, edge_weight, x.shape[0], y)
+        pairs = isinstance(self.act, torch.nn.ReLU)
+        layers = []
+        for number, layer in enumerate(self.convs):
+            conv: Any = layer
+            conv.seen.zero_()
+            k = eigenvectors_needed(conv.out_channels, conv.in_channels, pairs=pairs)
+            vectors = _components(conv, x, P, k)
+            weight = vectors @ mixing(k, conv.out_channels, pairs=pairs, seed=seed)
+            conv.weight.copy_(torch.from_numpy(weight))
+            if conv.bias is not None:
+                conv.bias.zero_()
+            x = self._activated(conv(x, P))
+            layers.append(
+                LayerReport(
+                    f"convs.{number}", "GPCAConv", conv.in_channels, conv.out_channels, is_set=True
+                )
+            )
+        layers += [
+            LayerReport(f"head.{number}", "Linear", reason="the head learns from labels")
+            for number in range(len(self.head))
+        ]
+        return InitReport("gpca", tuple(layers))
+
+    def freeze(self) -> Self:
+        """Leave the GPCA layers as they are: only the head is trained, on plain stacked GPCA."""
+        for parameter in self.convs.parameters():
+            parameter.requires_grad_(False)
+        return self
+
+
+def _components(conv: GPCAConv, x: Tensor, P: GraphPropagation, k: int) -> np.ndarray:
+    """The k leading eigenvectors of H^T F."""
+    if conv.n_iter == "taylor" or conv.n_iter == 0 or not conv.center:
+        propagate = partial(conv._propagate, P)
+        return leading_directions(x, propagate, k, centre=conv.center).vectors
+    gpca = GPCA(
+        k, alpha=float(conv.alpha), normalization=P.normalization, solver="fixed-point",
+        n_iter=conv.n_iter, beta=P.beta, ghost=P.ghost,
+    )  # fmt: skip
+    return gpca.fit(to_numpy_or_scipy(x), P.labels, graph=P.graph).components_.T
+
+
+class GCN(pyg.GCN):
+    """PyG's ``GCN`` with our propagation: the same model and the same names of weights."""
+
+    def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> GCNConv:
+        return GCNConv(in_channels, out_channels, **kwargs)

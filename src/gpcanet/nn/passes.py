@@ -1,0 +1,124 @@
+"""One forward pass over a model that leaves everything but weights as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor
+from torch.nn.parameter import is_lazy
+
+from .layers import Rule, rule_of
+from .propagation import Edges
+from .report import LayerReport
+from .tensors import values_of
+
+Forward = Callable[[torch.nn.Module], Any]
+
+
+def layers_of(
+    model: torch.nn.Module,
+) -> tuple[dict[str, tuple[torch.nn.Module, Rule]], list[LayerReport]]:
+    """Layers with a rule, by name; and those with weights that stay as they are."""
+    layers: dict[str, tuple[torch.nn.Module, Rule]] = {}
+    left: list[LayerReport] = []
+    closed: list[str] = []  # what is inside belongs to the layer
+    for name, module in model.named_modules():
+        if any(name.startswith(prefix) for prefix in closed):
+            continue
+        rule, shown = rule_of(module), name or "(the model)"
+        if rule is not None:
+            layers[shown] = (module, rule)
+            if not rule.passes_on:
+                closed.append(f"{name}." if name else "")
+        elif isinstance(module, pyg.MessagePassing) and any(True for _ in module.parameters()):
+            kind = type(module).__name__
+            reason = f"no rule for {kind}; register_layer({kind}, ...) makes one"
+            left.append(LayerReport(shown, kind, reason=reason))
+            closed.append(f"{name}.")
+        elif any(True for _ in module.parameters(recurse=False)):
+            left.append(
+                LayerReport(shown, type(module).__name__, reason="not a convolution, nor linear")
+            )
+    return layers, left
+
+
+@contextmanager
+def as_it_was(model: torch.nn.Module) -> Iterator[None]:
+    """Evaluation mode inside, and afterwards every flag and cache as before.
+
+    In evaluation mode a pass draws no random numbers and changes no running means.
+    """
+    training = {module: module.training for module in model.modules()}
+    caches = [
+        (module, name, value)
+        for module in model.modules()
+        for name, value in vars(module).items()
+        if name.startswith("_cached")
+    ]
+    buffers = {
+        name: buffer.clone() for name, buffer in model.named_buffers() if not is_lazy(buffer)
+    }
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, flag in training.items():
+            module.training = flag
+        for module, name, value in caches:
+            setattr(module, name, value)
+        now = dict(model.named_buffers())
+        for name, buffer in buffers.items():
+            now[name].copy_(buffer)
+
+
+def run(
+    model: torch.nn.Module,
+    x: Any,
+    edge_index: Edges,
+    edge_weight: Tensor | None,
+    forward: Forward | None,
+) -> None:
+    if forward is not None:
+        forward(model)
+    elif edge_index is None:
+        model(x)
+    elif edge_weight is None:
+        model(x, edge_index)
+    else:
+        model(x, edge_index, edge_weight=edge_weight)
+
+
+def check_arguments(
+    model: Any, x: Any, edge_index: Any, edge_weight: Any, forward: Forward | None
+) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"x is a {type(x).__name__}; give the features of all nodes as one tensor and the "
+            f"edges of the whole graph, also for a model that is trained on mini-batches"
+        )
+    if not bool(torch.isfinite(values_of(x)).all()):
+        raise ValueError("x has values that are NaN or infinite; fill them in first")
+    if isinstance(edge_index, Tensor) and edge_index.layout == torch.strided:
+        if edge_index.numel() == 0:
+            raise ValueError(
+                "edge_index has no edges, so there is nothing to aggregate; give those of the "
+                "graph, or for a model without convolutions edge_index=None"
+            )
+        largest = int(edge_index.max())
+        if largest >= x.shape[0]:
+            raise ValueError(
+                f"edge_index names node {largest} and x has {x.shape[0]} rows; give the features "
+                f"of all nodes, not those of a mini-batch"
+            )
+    convolves = any(isinstance(module, pyg.MessagePassing) for module in model.modules())
+    if edge_index is None and forward is None and convolves:
+        raise ValueError("the model has graph convolutions; give edge_index")
+    if any(is_lazy(parameter) for parameter in model.parameters()):
+        with as_it_was(model):  # gives them their shapes
+            run(model, x, edge_index, edge_weight, forward)

@@ -1,0 +1,34 @@
+"""A model ready to train: built, and its weights set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..validation import check_choice
+from .data import NodeData, edges_for
+from .models import GPCANet
+from .report import InitReport
+from .zoo import INITS, build_model
+
+
+def starting_model(
+    name: str, data: NodeData, *, init: str = "xavier", seed: int = 0, **shape: Any
+) -> tuple[torch.nn.Module, InitReport]:
+    """A model by name for some data, initialised one way; the same seed gives the same weights.
+
+    For GPCANet, "gpca" is its own pre-training.
+    """
+    check_choice("init", init, tuple(INITS))
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)  # of what no initialiser sets: biases, attention, norms
+        model = build_model(name, data.x.shape[1], data.n_classes, **shape)
+    edges = edges_for(model, data.graph, data.visible_labels, data.x.device)
+    if init != "gpca":
+        return model, INITS[init](model, data.x, *edges[:1], seed=seed)
+    # What gpca leaves alone, the output layer, starts like everybody's.
+    INITS["xavier"](model, data.x, *edges[:1], seed=seed)
+    if isinstance(model, GPCANet):
+        return model, model.pretrain_(data.x, edges[0], seed=seed)
+    return model, INITS["gpca"](model, data.x, *edges, seed=seed)

@@ -1,0 +1,163 @@
+"""GPCAConv against a dense reference, and as PyG's GCNConv."""
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from truth import dense_P
+
+from gpcanet.nn import GCN, GCNConv, GPCAConv, GraphPropagation
+
+DOUBLE = torch.float64
+
+
+def dense_forward(conv, P, x):
+    """Algorithm 1, lines 6 to 10 and 13 without its activation."""
+    H = x - x.mean(0) if conv.center else x
+    if conv.n_iter == "taylor":
+        return ((1 - conv.alpha) * H + conv.alpha * (P @ H)) @ conv.weight + conv.bias
+    F, share = H, conv.alpha / (1 + conv.alpha)
+    for _ in range(conv.n_iter):
+        F = share * (P @ F) + (1 - share) * H
+    return F @ conv.weight + conv.bias
+
+
+@pytest.mark.usefixtures("either_path")
+@pytest.mark.parametrize("out_channels", [3, 17])  # narrower and wider than the input
+@pytest.mark.parametrize("beta", [0.0, 0.3])
+@pytest.mark.parametrize("normalization", ["sym", "rw"])
+@pytest.mark.parametrize("options", [{}, {"learn_alpha": True}, {"n_iter": "taylor"},
+                                     {"center": False, "n_iter": 1}])  # fmt: skip
+def test_output_and_gradients_are_those_of_the_dense_layer(
+    blocks, x, edge_index, visible, out_channels, beta, normalization, options
+):
+    torch.manual_seed(0)
+    conv = GPCAConv(10, out_channels, 2.5, beta, normalization=normalization, **options).double()
+    torch.nn.init.normal_(conv.bias)
+    P = torch.from_numpy(dense_P(blocks.graph, normalization, visible.numpy(), beta, "balanced"))
+    inputs = x.clone().requires_grad_()
+    found, wanted = conv(inputs, edge_index, y=visible), dense_forward(conv, P, inputs)
+    torch.testing.assert_close(found, wanted)
+    parameters = [inputs, *conv.parameters()]
+    gradients = [torch.autograd.grad(out.square().sum(), parameters) for out in (found, wanted)]
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("learn_alpha", [False, True])
+def test_gradcheck(x, edge_index, learn_alpha):
+    conv = GPCAConv(10, 2, 3.0, learn_alpha=learn_alpha).double()
+    inputs = x.clone().requires_grad_()
+    names = [name for name, _ in conv.named_parameters()]
+
+    def run(inputs, *values):
+        return torch.func.functional_call(
+            conv, dict(zip(names, values, strict=True)), (inputs, edge_index)
+        )
+
+    assert torch.autograd.gradcheck(run, (inputs, *conv.parameters()), fast_mode=True)
+
+
+def test_with_alpha_1_and_the_taylor_series_it_is_a_gcn_layer(x, edge_index):
+    torch.manual_seed(0)
+    theirs = pyg.GCNConv(10, 6).double()
+    torch.nn.init.normal_(theirs.bias)
+    ours = GPCAConv(10, 6, alpha=1.0, n_iter="taylor", center=False).double()
+    with torch.no_grad():
+        ours.weight.copy_(theirs.lin.weight.T)
+        ours.bias.copy_(theirs.bias)
+    torch.testing.assert_close(ours(x, edge_index), theirs(x, edge_index))
+
+
+@pytest.mark.parametrize("out_channels", [4, 10, 30])
+def test_our_gcn_layer_is_theirs(x, edge_index, out_channels):
+    torch.manual_seed(0)
+    ours, theirs = GCNConv(10, out_channels).double(), pyg.GCNConv(10, out_channels).double()
+    theirs.load_state_dict(ours.state_dict())
+    weights = torch.rand(edge_index.shape[1], dtype=DOUBLE) + 0.5
+    first, second = edge_index
+    weights = torch.zeros(120, 120, dtype=DOUBLE).index_put((first, second), weights)
+    weights = (weights + weights.T)[first, second]
+    for edge_weight in (None, weights):
+        results = [conv(x, edge_index, edge_weight) for conv in (ours, theirs)]
+        torch.testing.assert_close(*results)
+        gradients = [torch.autograd.grad(r.square().sum(), [c.lin.weight, c.bias])
+                     for r, c in zip(results, (ours, theirs), strict=True)]  # fmt: skip
+        for mine, other in zip(*gradients, strict=True):
+            torch.testing.assert_close(mine, other)
+
+
+def test_our_gcn_is_theirs(x, edge_index):
+    torch.manual_seed(0)
+    ours, theirs = (kind(10, 8, 4, 3).double() for kind in (GCN, pyg.GCN))
+    theirs.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(ours(x, edge_index), theirs(x, edge_index))
+
+
+def test_sparse_features_give_what_dense_ones_do(x, edge_index):
+    sparse = torch.where(x > 1, x, 0)
+    for conv in (GPCAConv(10, 16, 2.0).double(), GCNConv(10, 16).double()):
+        expected = conv(sparse, edge_index)
+        for form in (sparse.to_sparse_coo(), sparse.to_sparse_csr()):
+            torch.testing.assert_close(conv(form, edge_index), expected)
+
+
+def test_a_mini_batch_is_centred_by_the_mean_of_the_whole_graph(blocks, x, edge_index):
+    conv = GPCAConv(10, 4, 2.0).double()
+    conv(x, edge_index)
+    torch.testing.assert_close(conv.mean, x.mean(0))
+    part = torch.arange(30)
+    graph = blocks.graph.subgraph(part.numpy())
+    out = conv(x[part], graph)
+    torch.testing.assert_close(conv.mean, x.mean(0))
+    P = GraphPropagation(graph)
+    expected = P.fixed_point(x[part] - x.mean(0), 2.0, 5) @ conv.weight + conv.bias
+    torch.testing.assert_close(out, expected)
+    conv(x + 1, edge_index)  # the whole graph again, features having moved
+    torch.testing.assert_close(conv.mean, x.mean(0) + 1)
+    conv.reset_parameters()
+    assert not conv.mean.any()
+    assert conv.seen == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_other_precisions(x, edge_index, dtype):
+    conv = GPCAConv(10, 4, 2.0).to(dtype)
+    with torch.no_grad():
+        out = conv(x.to(dtype), edge_index)
+    assert out.dtype == dtype
+    assert not out.requires_grad
+    assert torch.isfinite(out).all()
+
+
+def test_a_learnt_alpha_moves_and_stays_positive(x, edge_index):
+    conv = GPCAConv(10, 4, 0.1, learn_alpha=True).double()
+    optimizer = torch.optim.SGD(conv.parameters(), lr=0.1)
+    for _ in range(5):
+        conv(x, edge_index).square().mean().backward()
+        optimizer.step()
+    alpha = conv.alpha.detach().item()
+    assert alpha > 0
+    assert alpha != pytest.approx(0.1)
+    assert f"alpha={alpha:g}" in repr(conv)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"alpha": -1.0}, r"alpha=-1.0 must be in \[0, 1e\+06\]"),
+        ({"beta": 2.0}, r"beta=2.0 must be in \[0, 1\]"),
+        ({"n_iter": -1}, "n_iter=-1 must be at least 0"),
+        ({"normalization": "l"}, "normalization='l' must be one of"),
+        ({"alpha": 0.0, "learn_alpha": True}, "alpha=0.0 cannot be learnt from"),
+    ],
+)
+def test_bad_settings(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        GPCAConv(3, 2, **arguments)
+
+
+def test_bad_input(x, edge_index):
+    with pytest.raises(ValueError, match=r"shape \(120, 9\) for a layer of 10 in_channels"):
+        GPCAConv(10, 2)(x[:, :9], edge_index)
+    with pytest.raises(ValueError, match=r"beta=0\.5 adds ghost edges"):
+        GPCAConv(10, 2, beta=0.5)(x, edge_index)

@@ -1,0 +1,302 @@
+"""The training loop: it learns, selects by validation, resumes to the same end, and says why not."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from torch_geometric.data import Data
+
+import gpcanet.nn.train
+from gpcanet.datasets import block_model
+from gpcanet.linalg import progress_to
+from gpcanet.nn import (
+    GCN,
+    GPCANet,
+    NodeData,
+    Settings,
+    TrainingDiverged,
+    gpca_init_,
+    partition,
+    train,
+)
+from gpcanet.nn.train import probabilities_of
+
+
+@pytest.fixture(scope="module")
+def data():
+    return block_model(400, 2000, n_features=16, n_classes=4, homophily=0.9, seed=0)
+
+
+def model(kind=GCN, seed=0, dropout=0.5):
+    torch.manual_seed(seed)
+    return kind(16, 16, 2, 4, dropout=dropout)
+
+
+QUICK = Settings(epochs=40, lr=0.01)
+
+
+@pytest.mark.parametrize("kind", [GCN, GPCANet, pyg.GCN, pyg.GraphSAGE, pyg.GAT])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_models_learn_whole_and_in_parts(data, kind, parts):
+    net = model(kind)
+    result = train(net, data, Settings(epochs=60, lr=0.01, parts=parts))
+    assert result.epochs == 60
+    assert result.curve[0]["epoch"] == 0
+    assert result.accuracy["test"] > 0.8 > result.curve[0]["test"] + 0.1
+    # It ends with the weights of the best epoch, not of the last one.
+    predicted = probabilities_of(net, data).argmax(1)
+    assert np.mean(predicted[data.test] == data.y[data.test]) == result.accuracy["test"]
+    best = max(look["validation"] for look in result.curve[1:])
+    assert result.accuracy["validation"] == best
+    firsts = [look["epoch"] for look in result.curve[1:] if look["validation"] == best]
+    assert result.best_epoch == firsts[0]
+
+
+def test_a_full_step_is_that_of_plain_torch(data):
+    ours, plain = model(dropout=0.0), model(pyg.GCN, dropout=0.0)
+    plain.load_state_dict(ours.state_dict())
+    train(ours, data, Settings(epochs=3, lr=0.01, later_of_ties=True))
+    optimizer = torch.optim.Adam(plain.parameters(), lr=0.01, weight_decay=5e-4)
+    coo = data.graph.adjacency.tocoo()
+    edges = torch.from_numpy(np.stack(coo.coords).astype(np.int64))
+    x, y, rows = (torch.from_numpy(np.asarray(a)) for a in (data.X, data.y, data.train))
+    states = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(plain(x, edges)[rows], y[rows]).backward()
+        optimizer.step()
+        states.append({key: value.clone() for key, value in plain.state_dict().items()})
+    errors = [
+        max(float((ours.state_dict()[key] - value).abs().max()) for key, value in state.items())
+        for state in states
+    ]
+    assert min(errors) < 1e-5
+
+
+def test_the_same_seed_gives_the_same_training_and_leaves_the_callers_numbers(data):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    nets = [model(seed=1) for _ in range(3)]
+    torch.manual_seed(5)
+    results = [
+        train(net, data, Settings(epochs=8, seed=seed))
+        for net, seed in zip(nets, (3, 3, 4), strict=True)
+    ]
+    assert torch.equal(torch.rand(3), expected)
+    curves = [[look["loss"] for look in result.curve[1:]] for result in results]
+    assert curves[0] == curves[1] != curves[2]
+
+
+def test_patience_and_looks(data):
+    result = train(model(), data, Settings(epochs=500, lr=0.05, patience=10, eval_every=5))
+    assert result.epochs < 500
+    assert result.epochs - result.best_epoch >= 10
+    assert [look["epoch"] for look in result.curve] == list(range(0, result.epochs + 1, 5))
+
+
+def test_of_ties_the_first_or_the_last_is_kept(data):
+    found = {
+        later: train(model(), data, Settings(epochs=80, lr=0.05, later_of_ties=later))
+        for later in (False, True)
+    }
+    assert found[False].accuracy["validation"] == found[True].accuracy["validation"]
+    assert found[False].best_epoch < found[True].best_epoch
+
+
+def test_progress_is_reported(data):
+    told = []
+    with progress_to(lambda *report: told.append(report)):
+        train(model(), data, Settings(epochs=3))
+    assert told == [("training", done, 3) for done in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_stopped_training_goes_on_to_the_same_end(data, tmp_path, monkeypatch, parts):
+    settings = Settings(epochs=12, lr=0.01, parts=parts, parts_per_batch=min(2, parts))
+    whole = model()
+    expected = train(whole, data, settings)
+    path, net = tmp_path / "training.safetensors", model()
+    for stop in (3, 7):
+        step = gpcanet.nn.train._Loop._step
+
+        def interrupted(self, *args, stop=stop, step=step):
+            if args[-1] == stop:
+                raise KeyboardInterrupt
+            return step(self, *args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(gpcanet.nn.train._Loop, "_step", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                train(model(seed=9), data, settings, checkpoint=path) if stop == 7 else train(
+                    net, data, settings, checkpoint=path
+                )
+    again = model(seed=10)  # whatever it was initialised to
+    result = train(again, data, settings, checkpoint=path)
+    assert [look["loss"] for look in result.curve[1:]] == [
+        look["loss"] for look in expected.curve[1:]
+    ]
+    assert result.accuracy == expected.accuracy
+    for key, value in again.state_dict().items():
+        assert torch.equal(value, whole.state_dict()[key])
+    # A finished one is not trained again, unless for longer.
+    assert train(model(), data, settings, checkpoint=path).epochs == 12
+    longer = Settings(**{**settings.__dict__, "epochs": 14})
+    assert train(model(), data, longer, checkpoint=path).epochs == 14
+
+
+KILLED = """
+import sys, torch
+import gpcanet.nn.train as t
+from gpcanet.datasets import block_model
+from gpcanet.nn import GCN, Settings, train
+t.CHECKPOINT_SECONDS = 0.0
+data = block_model(400, 2000, n_features=16, n_classes=4, homophily=0.9, seed=0)
+torch.manual_seed(0)
+net = GCN(16, 16, 2, 4, dropout=0.5)
+print("started", flush=True)
+train(net, data, Settings(epochs=100000, lr=0.01), checkpoint=sys.argv[1])
+"""
+
+
+def test_a_killed_training_leaves_a_whole_checkpoint(data, tmp_path):
+    path = tmp_path / "training.safetensors"
+    for _ in range(3):
+        process = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        before = path.stat().st_mtime_ns if path.exists() else 0
+        while not path.exists() or path.stat().st_mtime_ns == before:
+            assert process.poll() is None
+            time.sleep(0.01)
+        time.sleep(0.05)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    result = train(model(), data, Settings(epochs=1, lr=0.01), checkpoint=path)
+    assert result.epochs >= 3
+    assert len(result.curve) == result.epochs + 1
+
+
+def test_checkpoints_of_something_else_are_refused_and_stay(data, tmp_path):
+    path = tmp_path / "training.safetensors"
+    train(model(), data, QUICK, checkpoint=path)
+    kept = path.read_bytes()
+    torch.manual_seed(0)
+    wider = GCN(16, 32, 2, 4)
+    cases = [
+        (wider, data, QUICK, r"is of another model: convs\.0\.bias is \[16\] there and \[32\] here"),
+        (model(), data, Settings(epochs=40, lr=0.02), "is of another settings: lr is 0.01 there"),
+        (
+            model(), block_model(400, 1000, n_features=16, n_classes=4), QUICK,
+            "is of another data: edges is",
+        ),
+    ]  # fmt: skip
+    for net, nodes, settings, message in cases:
+        with pytest.raises(ValueError, match=message):
+            train(net, nodes, settings, checkpoint=path)
+    path.write_bytes(kept[: len(kept) // 2])
+    with pytest.raises(ValueError, match="is not a whole checkpoint .*; delete it to train"):
+        train(model(), data, QUICK, checkpoint=path)
+    from safetensors.torch import save_file
+
+    save_file({"a": torch.ones(1)}, path)
+    with pytest.raises(ValueError, match="holds no training of this version"):
+        train(model(), data, QUICK, checkpoint=path)
+
+
+def test_a_loss_that_is_no_number_stops_at_once(data):
+    net = model()
+    with torch.no_grad():
+        net.convs[0].lin.weight.fill_(1e30)
+    with pytest.raises(TrainingDiverged, match=r"the loss is (nan|inf) in epoch 1; use a smaller"):
+        train(net, data, QUICK)
+
+
+def test_pyg_data_is_taken(data):
+    coo = data.graph.adjacency.tocoo()
+    edges = torch.from_numpy(np.stack(coo.coords).astype(np.int64))
+    masks = {}
+    for name, nodes in (("train", data.train), ("val", data.validation), ("test", data.test)):
+        masks[f"{name}_mask"] = torch.zeros(400, dtype=torch.bool)
+        masks[f"{name}_mask"][nodes] = True
+    pyg_data = Data(
+        x=torch.from_numpy(np.asarray(data.X)),
+        edge_index=edges,
+        y=torch.from_numpy(data.y),
+        **masks,
+    )
+    results = [train(model(), d, Settings(epochs=5)) for d in (data, pyg_data)]
+    assert results[0].curve[1:] == results[1].curve[1:]
+    with pytest.raises(ValueError, match="Data has no train_mask"):
+        train(model(), Data(x=pyg_data.x, edge_index=edges, y=pyg_data.y))
+
+
+def test_bad_data(data):
+    nodes = NodeData.of(data)
+    with pytest.raises(ValueError, match="no node for validation"):
+        NodeData(nodes.x, nodes.graph, nodes.y, nodes.train, nodes.test[:0], nodes.test)
+    with pytest.raises(ValueError, match="399 rows of features and 400 labels for 400 nodes"):
+        NodeData(nodes.x[1:], nodes.graph, nodes.y, nodes.train, nodes.test, nodes.test)
+    unknown = nodes.y.clone()
+    unknown[nodes.train[0]] = -1
+    with pytest.raises(ValueError, match="a train node has no label"):
+        NodeData(nodes.x, nodes.graph, unknown, nodes.train, nodes.test, nodes.test)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epochs": 0}, "epochs=0 must be at least 1"),
+        ({"lr": -1.0}, "lr=-1.0 must be finite and at least 0"),
+        ({"parts_per_batch": 2}, "parts_per_batch=2 of parts=1"),
+        ({"patience": 0}, "patience=0 must be at least 1"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**settings)
+
+
+def test_sparse_features_are_trained_on_as_dense_ones(data):
+    from dataclasses import replace
+
+    import scipy.sparse as sp
+
+    X = np.where(np.asarray(data.X) > 5, data.X, 0).astype(np.float32)
+    assert 0 < np.mean(X != 0) < 0.04
+    results = []
+    for features in (X, sp.csr_array(X)):
+        net = model()
+        results.append(train(net, replace(data, X=features), Settings(epochs=5, parts=2)))
+    assert NodeData.of(replace(data, X=sp.csr_array(X))).x.layout == torch.sparse_csr
+    losses = [[look["loss"] for look in result.curve[1:]] for result in results]
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+
+
+def test_gpca_init_starts_ahead_of_random_weights(data):
+    """The first look says it: a deep network passes features on instead of mixing them up."""
+    nodes = NodeData.of(data)
+    torch.manual_seed(0)
+    nets = [GCN(16, 32, 10, 4) for _ in range(2)]
+    gpca_init_(nets[1], nodes.x, nodes.graph)
+    losses = [train(net, nodes, Settings(epochs=15, lr=0.01)).curve[-1]["loss"] for net in nets]
+    assert losses[1] < losses[0]
+
+
+def test_parts_are_all_nodes_once_and_the_same_each_time(data):
+    parts, again = (partition(data.graph, 5, seed=1) for _ in range(2))
+    assert len(parts) == 5
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(400))
+    for part, same in zip(parts, again, strict=True):
+        np.testing.assert_array_equal(part, same)
+    assert max(map(len, parts)) < 1.2 * 80
+    inside = sum(data.graph.subgraph(part).n_edges for part in parts)
+    assert inside > 1.5 * data.graph.n_edges / 5  # what random parts would have
+    with pytest.raises(ValueError, match=r"n_parts=0 must be in \[1, 400\]"):
+        partition(data.graph, 0)

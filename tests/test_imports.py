@@ -120,6 +120,7 @@ FORBIDDEN = {
     ("gpcanet.datasets",): ("gpcanet.files", "gpcanet.linalg", *ESTIMATORS),
     ("gpcanet.files",): ("gpcanet.linalg", *ESTIMATORS),
     ESTIMATORS: ("gpcanet.datasets", "gpcanet.files"),
+    ("gpcanet.nn",): ("gpcanet.files",),
 }
 
 #: Who alone may import something.
@@ -129,8 +130,10 @@ RESERVED = {
     ("typer", "rich"): ("gpcanet.cli",),
     ("matplotlib",): ("gpcanet.cli", "gpcanet.bench"),
     ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets", "gpcanet.bench"),
-    ("safetensors",): ("gpcanet.persistence",),
+    ("safetensors",): ("gpcanet.persistence", "gpcanet.nn"),
     ("torch", "torch_geometric"): ("gpcanet.nn", "gpcanet.bench"),
+    ("pymetis",): ("gpcanet.nn",),
+    ("gpcanet.nn",): ("gpcanet.nn", "gpcanet.cli"),
     ("sknetwork", "GraphPCA"): ("gpcanet.bench",),
 }
 
@@ -172,6 +175,8 @@ def test_modules_import_only_from_the_layers_below(file):
         ("gpcanet.entries", "import gpcanet.linalg.solve", {"gpcanet.linalg.solve"}),
         ("gpcanet.graph", "def f():\n    import torch.sparse as t", {"torch.sparse"}),
         ("gpcanet.nn.model", "import torch", set()),
+        ("gpcanet.nn.model", "from ..files import load_files", {"gpcanet.files.load_files"}),
+        ("gpcanet.gpca", "from .nn import GCN", {"gpcanet.nn.GCN"}),
         ("gpcanet.datasets.files", "from ..gpca import GPCA", {"gpcanet.gpca.GPCA"}),
         ("gpcanet.datasets.files", "from gpcanet import GPCA", {"gpcanet.GPCA"}),
         ("gpcanet.datasets.files", "from ..graph import Graph", set()),

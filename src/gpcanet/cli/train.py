@@ -35,16 +35,13 @@ def run(
     if checkpoint is not None and not checkpoint.exists():
         check_target(checkpoint, overwrite=False)
     try:
-        import torch
-        import torch_geometric  # noqa: F401
-    except ImportError as error:
+        from ..nn.data import NodeData
+        from ..nn.start import starting_model
+        from ..nn.training import Settings, probabilities_of, train
+    except ModuleNotFoundError as error:
         raise ValueError(
             f"{error.name} is not installed; pip install 'gpcanet[nn]' brings what training needs"
         ) from None
-    from ..nn.data import NodeData
-    from ..nn.start import starting_model
-    from ..nn.train import Settings, probabilities_of, train
-
     how = Settings(**settings)
     if len(gpca.get("alpha", ())) == 1:
         gpca = {**gpca, "alpha": gpca["alpha"][0]}
@@ -88,7 +85,6 @@ def run(
         "report": None if report is None else report.values(),
         "phases": console.seconds,
         "written": results.written,
-        "threads": torch.get_num_threads(),
     }  # fmt: skip
     files = f"written: {', '.join(results.written)} " if results.written else ""
     ending = f"\n{files}({sum(console.seconds.values()):.1f} s)"

@@ -8,11 +8,11 @@ from .data import NodeData
 from .init import gpca_init_
 from .layers import register_layer
 from .models import GCN, GPCANet
-from .partition import partition
+from .parts import partition
 from .propagation import GraphPropagation
 from .random_init import he_init_, orthogonal_init_, xavier_init_
 from .report import InitReport, LayerReport
-from .train import Settings, Training, TrainingDiverged, train
+from .training import Settings, Training, TrainingDiverged, train
 
 __all__ = [
     "GCN",

@@ -25,7 +25,7 @@ from .checkpoint import (
     write_checkpoint,
 )
 from .data import NodeData, edges_for
-from .partition import partition
+from .parts import partition
 
 #: Seconds between two checkpoints.
 CHECKPOINT_SECONDS = 30.0
@@ -168,14 +168,16 @@ class _Loop:
         )
         self.result = Training()
         self.best: dict[str, Tensor] = {}
+        self.kept: tuple[dict[str, Tensor], dict[str, Any]] = ({}, {})
         self.batches = _Batches(model, data, settings) if settings.parts > 1 else None
 
     def run(self) -> Training:
         if self.path is not None and self.path.exists():
             self._resume(self.path)
-        elif self.result.epochs == 0:
+        else:
             self._look(math.nan)  # where the initialisation stands; never chosen
         started, written = time.perf_counter() - self.result.seconds, time.perf_counter()
+        self._keep()
         try:
             while not self._is_over():
                 loss = self._epoch(self.result.epochs + 1)
@@ -184,13 +186,12 @@ class _Loop:
                     self._look(loss)
                 self.result.seconds = time.perf_counter() - started
                 report("training", self.result.epochs, self.settings.epochs)
+                self._keep()
                 if time.perf_counter() - written > CHECKPOINT_SECONDS:
                     self._write()
                     written = time.perf_counter()
-        except KeyboardInterrupt:
+        finally:
             self._write()
-            raise
-        self._write()
         if self.best:
             self.model.load_state_dict(self.best)
         return self.result
@@ -255,16 +256,20 @@ class _Loop:
             "data": {**sizes, "features": self.data.x.shape[1], "train": len(self.data.train)},
         }
 
-    def _write(self) -> None:
+    def _keep(self) -> None:
+        """Note where things stand between two epochs: an interrupt may come in the midst of one."""
         if self.path is None:
             return
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        tensors |= {f"best.{name}": value for name, value in self.best.items()}
         tensors |= optimizer_tensors(self.optimizer)
         tensors["random"] = torch.get_rng_state()
-        write_checkpoint(
-            self.path, tensors, {**self._notes(), "result": _without_nan(self.result.to_json())}
-        )
+        tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+        tensors |= {f"best.{name}": value for name, value in self.best.items()}
+        self.kept = tensors, {**self._notes(), "result": _without_nan(self.result.to_json())}
+
+    def _write(self) -> None:
+        if self.path is not None:
+            write_checkpoint(self.path, *self.kept)
 
     def _resume(self, path: Path) -> None:
         tensors, notes = read_checkpoint(path)

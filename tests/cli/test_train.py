@@ -1,0 +1,133 @@
+"""gpcanet train: models by name, from files or datasets, stopped and resumed."""
+
+import json
+
+import numpy as np
+import pytest
+from command import process, write_blocks
+
+from gpcanet.nn.zoo import INITS, MODEL_NAMES
+
+QUICK = ("--epochs", 8, "--hidden", 8, "--lr", 0.02, "-q", "--json")
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write_blocks(tmp_path)
+
+
+@pytest.mark.parametrize("model", MODEL_NAMES)
+def test_every_model_trains(gpcanet, files, model):
+    ended = gpcanet("train", *files, "--model", model, "--init", "xavier", *QUICK)
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    assert told["model"] == model
+    assert told["epochs"] == 8
+    assert len(told["curve"]) == 9
+    assert told["curve"][0]["loss"] is None
+    assert told["report"]["accuracy"] == told["accuracy"]["test"]
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_every_initialisation_is_to_be_had(gpcanet, files, init):
+    ended = gpcanet("train", *files, "--layers", 4, "--init", init, *QUICK)
+    told = json.loads(ended.out)
+    assert told["initialised"] == (3 if init == "gpca" else 4)
+
+
+def test_it_tells_what_was_set_and_how_well_it_went(gpcanet, files):
+    ended = gpcanet("train", *files, "--layers", 3, "--epochs", 30, "--lr", 0.05)
+    assert ended.code == 0
+    assert "gpca: 2 of 3 layers set" in ended.err
+    assert "left alone: the output layer" in ended.err
+    assert "best of 30 epochs by validation: epoch" in ended.err
+    assert "accuracy" in ended.out
+    assert "nodes whose labels were kept back" in ended.out
+
+
+def test_predictions_are_written(gpcanet, files, tmp_path):
+    out = tmp_path / "out.csv"
+    assert gpcanet("train", *files, "-o", out, *QUICK).code == 0
+    lines = out.read_text().splitlines()
+    assert lines[0].startswith('"id","predicted","probability"')
+    again = gpcanet("train", *files, "-o", out, *QUICK)
+    assert again.complaint == f"{out} exists; choose another name or use --force to replace it"
+    assert gpcanet("train", *files, "-o", out, "--force", *QUICK).code == 0
+
+
+def test_gpcanet_takes_an_alpha_for_each_layer(gpcanet, files):
+    common = ("train", *files, "--model", "gpcanet", "--init", "gpca", *QUICK)
+    assert gpcanet(*common, "-a", 5, "-a", 2, "--layers", 2).code == 0
+    assert gpcanet(*common, "-a", 5, "--beta", 0.2, "--iterations", 3).code == 0
+    wrong = gpcanet(*common, "-a", 5, "-a", 2, "-a", 1, "--layers", 2)
+    assert wrong.complaint.startswith("alpha has 3 values for 2 layers")
+
+
+def test_the_same_seed_gives_the_same_and_parts_train_too(gpcanet, files):
+    runs = [
+        json.loads(gpcanet("train", *files, "--seed", seed, "--parts", parts, *QUICK).out)
+        for seed, parts in ((1, 1), (1, 1), (2, 1), (1, 3))
+    ]
+    losses = [[look["loss"] for look in run["curve"]] for run in runs]
+    assert losses[0] == losses[1]
+    assert losses[0] != losses[2]
+    assert losses[0] != losses[3]
+
+
+def test_a_checkpoint_is_gone_on_from(gpcanet, files, tmp_path):
+    path = tmp_path / "t.safetensors"
+    train = ("train", *files, "--hidden", 8, "-q", "--json", "--checkpoint", path)
+    assert json.loads(gpcanet(*train, "--epochs", 5).out)["epochs"] == 5
+    longer = json.loads(gpcanet(*train, "--epochs", 9).out)
+    whole = json.loads(gpcanet(*train[:-2], "--epochs", 9).out)
+    assert [look["loss"] for look in longer["curve"]] == [look["loss"] for look in whole["curve"]]
+    other = gpcanet(*train, "--hidden", 16)
+    assert "is of another model: convs.0.bias is [8] there and [16] here" in other.complaint
+    path.write_bytes(path.read_bytes()[:100])
+    assert "is not a whole checkpoint" in gpcanet(*train).complaint
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--model", "transformer"], "model='transformer' must be one of 'gcn', 'sage'"),
+        (["--init", "zeros"], "init='zeros' must be one of 'gpca', 'xavier'"),
+        (["--layers", "0"], "layers=0 must be at least 1"),
+        (["--alpha", "5"], "alpha is for the model gpcanet; gcn has no such thing"),
+        (["--epochs", "0"], "epochs=0 must be at least 1"),
+        (["--lr", "nan"], "lr=nan must be finite and at least 0"),
+        (["--dropout", "1.5"], "dropout=1.5 must be in [0, 0.99]"),
+        (["--checkpoint", "no/where.safetensors"], "folder no does not exist"),
+        (["--init", "gpca", "--layers", "1"], "no layer of the model was set"),
+    ],
+)
+def test_bad_options(gpcanet, files, options, complaint):
+    assert gpcanet("train", *files, *options, "-q").complaint.startswith(complaint)
+
+
+def test_a_loss_that_is_no_number_is_told(gpcanet, files):
+    ended = gpcanet("train", *files, "--lr", "1e30", "-q", "--epochs", 20)
+    assert "; use a smaller lr than 1e+30" in ended.complaint
+    assert ended.complaint.startswith("the loss is ")
+
+
+def test_without_torch_it_says_what_to_install(files, tmp_path):
+    code = """
+import sys
+class Absent:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+sys.meta_path.insert(0, Absent)
+from gpcanet.cli import main
+main()
+"""
+    ended = process("train", *files, code=code)
+    wanted = "torch is not installed; pip install 'gpcanet[nn]' brings what training needs"
+    assert ended.complaint == wanted
+
+
+def test_labels_without_a_split_are_split_by_class(gpcanet, files):
+    told = json.loads(gpcanet("train", *files, *QUICK).out)
+    assert 0 < told["report"]["judged"] < sum(np.ones(1000))

@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 N_FEATURES, N_CLASSES, HIDDEN, LAYERS = 128, 40, 256, 3
@@ -125,8 +126,8 @@ def main() -> None:
             f"| {row['loss']:.5f} |"
         )
     if options.out:
-        with open(options.out, "w") as file:
-            json.dump({"layers": LAYERS, "hidden": HIDDEN, "ways": rows}, file, indent=1)
+        told = {"layers": LAYERS, "hidden": HIDDEN, "ways": rows}
+        Path(options.out).write_text(json.dumps(told, indent=1) + "\n")
 
 
 if __name__ == "__main__":

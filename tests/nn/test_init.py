@@ -276,6 +276,13 @@ def test_sparse_features_give_the_same_weights(x, edge_index, settings):
         assert kept == pytest.approx(found[0][1])
 
 
+def test_sparse_features_are_refused_where_the_model_cannot_take_them(x, edge_index):
+    sparse = x.float().to_sparse_csr()
+    assert gpca_init_(made("PyG GCN"), sparse, edge_index).n_set == DEPTH - 1
+    with pytest.raises(ValueError, match=r"sparse features; give x\.to_dense\(\)"):
+        gpca_init_(made("PyG GraphSAGE"), sparse, edge_index)
+
+
 def test_the_share_kept_is_that_of_what_the_layer_passes_on(blocks, x, edge_index):
     model = made("PyG GCN").double()
     report = gpca_init_(model, x, edge_index, pairs=False)

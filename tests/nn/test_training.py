@@ -241,13 +241,13 @@ def test_pyg_data_is_taken(data):
 def test_bad_data(data):
     nodes = NodeData.of(data)
     with pytest.raises(ValueError, match="no node for validation"):
-        NodeData(nodes.x, nodes.graph, nodes.y, nodes.train, nodes.test[:0], nodes.test)
+        NodeData(nodes.x, nodes.graph, nodes.y, nodes.train, nodes.test[:0], nodes.test).check()
     with pytest.raises(ValueError, match="399 rows of features and 400 labels for 400 nodes"):
-        NodeData(nodes.x[1:], nodes.graph, nodes.y, nodes.train, nodes.test, nodes.test)
+        NodeData(nodes.x[1:], nodes.graph, nodes.y, nodes.train, nodes.test, nodes.test).check()
     unknown = nodes.y.clone()
     unknown[nodes.train[0]] = -1
     with pytest.raises(ValueError, match="a train node has no label"):
-        NodeData(nodes.x, nodes.graph, unknown, nodes.train, nodes.test, nodes.test)
+        NodeData(nodes.x, nodes.graph, unknown, nodes.train, nodes.test, nodes.test).check()
 
 
 @pytest.mark.parametrize(
@@ -264,17 +264,18 @@ def test_bad_settings(settings, message):
         Settings(**settings)
 
 
-def test_sparse_features_are_trained_on_as_dense_ones(data):
+@pytest.mark.parametrize("kind", [GCN, GPCANet, pyg.GCN, pyg.GraphSAGE])
+def test_sparse_features_are_trained_on_as_dense_ones(data, kind):
     from dataclasses import replace
 
     import scipy.sparse as sp
 
     X = np.where(np.asarray(data.X) > 5, data.X, 0).astype(np.float32)
     assert 0 < np.mean(X != 0) < 0.04
-    results = []
-    for features in (X, sp.csr_array(X)):
-        net = model()
-        results.append(train(net, replace(data, X=features), Settings(epochs=5, parts=2)))
+    results = [
+        train(model(kind), replace(data, X=features), Settings(epochs=5, parts=2))
+        for features in (X, sp.csr_array(X))
+    ]
     assert NodeData.of(replace(data, X=sp.csr_array(X))).x.layout == torch.sparse_csr
     losses = [[look["loss"] for look in result.curve[1:]] for result in results]
     np.testing.assert_allclose(*losses, rtol=1e-4)

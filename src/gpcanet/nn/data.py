@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from ..graph import Graph
 from .conv import GCNConv
 from .models import GPCANet
 from .propagation import as_propagation
-from .tensors import feature_tensor, rows_of
+from .tensors import feature_tensor, is_sparse, rows_of
+
+SPLIT = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,12 @@ class NodeData:
     def of(cls, source: Any, device: Any = "cpu") -> NodeData:
         """From a ``Dataset`` of ours or a ``torch_geometric.data.Data`` with masks."""
         if isinstance(source, NodeData):
-            return source.to(device)
+            return source.check().to(device)
         if isinstance(source, Dataset):
             x = feature_tensor(source.X)
             parts = [source.y, source.train, source.validation, source.test]
             tensors = [torch.from_numpy(np.asarray(part, np.int64)) for part in parts]
-            return cls(x, source.graph, *tensors).to(device)
+            return cls(x, source.graph, *tensors).check().to(device)
         masks = [getattr(source, f"{part}_mask", None) for part in ("train", "val", "test")]
         if masks[0] is None:
             raise ValueError(
@@ -51,9 +54,10 @@ class NodeData:
             torch.empty(0, dtype=torch.int64) if mask is None else mask.nonzero().flatten()
             for mask in masks
         ]
-        return cls(source.x, Graph.from_pyg(source), source.y, *nodes).to(device)
+        return cls(source.x, Graph.from_pyg(source), source.y, *nodes).check().to(device)
 
-    def __post_init__(self) -> None:
+    def check(self) -> NodeData:
+        """The data itself, if a model can be trained on it."""
         n = self.graph.n_nodes
         if self.x.shape[0] != n or self.y.shape[0] != n:
             raise ValueError(
@@ -63,10 +67,11 @@ class NodeData:
         for name in ("train", "validation"):
             if len(getattr(self, name)) == 0:
                 raise ValueError(f"no node for {name}; training needs a split that has some")
-        for name in ("train", "validation", "test"):
+        for name in SPLIT:
             nodes = getattr(self, name)
             if len(nodes) and int(self.y[nodes].min()) < 0:
                 raise ValueError(f"a {name} node has no label (-1); drop it from the split")
+        return self
 
     @property
     def n_classes(self) -> int:
@@ -79,24 +84,52 @@ class NodeData:
         visible[self.train] = self.y[self.train]
         return visible
 
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """Both directions of every edge, as PyG has them: sources above targets."""
+        targets = np.repeat(np.arange(self.graph.n_nodes), np.diff(self.graph.indptr))
+        pair = np.stack([self.graph.indices.astype(np.int64), targets])
+        return torch.from_numpy(pair).to(self.y.device)
+
     def to(self, device: Any) -> NodeData:
-        tensors = ("x", "y", "train", "validation", "test")
+        tensors = ("x", "y", *SPLIT)
         return replace(self, **{name: getattr(self, name).to(device) for name in tensors})
 
-    def part(self, nodes: np.ndarray) -> tuple[Tensor, Graph, Tensor]:
-        """Features, graph and visible labels of some nodes."""
-        chosen = torch.from_numpy(nodes).to(self.y.device)
-        return rows_of(self.x, nodes), self.graph.subgraph(nodes), self.visible_labels[chosen]
+    def part(self, nodes: np.ndarray) -> NodeData:
+        """Some nodes and the edges among them; whoever of them is in the split stays in it."""
+        place = torch.full((self.graph.n_nodes,), -1)
+        place[torch.from_numpy(nodes)] = torch.arange(len(nodes))
+        chosen = {name: place[getattr(self, name).cpu()] for name in SPLIT}
+        return NodeData(
+            rows_of(self.x, nodes),
+            self.graph.subgraph(nodes),
+            self.y[torch.from_numpy(nodes).to(self.y.device)],
+            **{name: rows[rows >= 0].to(self.y.device) for name, rows in chosen.items()},
+        )
 
 
-def edges_for(model: torch.nn.Module, graph: Graph, y: Tensor, device: Any) -> tuple[Any, ...]:
+def edges_for(model: torch.nn.Module, data: NodeData) -> tuple[Any, ...]:
     """What the model takes besides x: our propagation where it can, an edge_index elsewhere."""
+    graph = data.graph
     if isinstance(model, GPCANet):
-        return (model.propagation(graph, None, graph.n_nodes, y),)
+        return (model.propagation(graph, None, graph.n_nodes, data.visible_labels),)
     if any(isinstance(module, GCNConv) for module in model.modules()):
         return (as_propagation(graph, None, graph.n_nodes),)
-    entries = np.repeat(np.arange(graph.n_nodes), np.diff(graph.indptr))
-    pair = torch.from_numpy(np.stack([graph.indices.astype(np.int64), entries])).to(device)
     if graph.weights is None:
-        return (pair,)
-    return pair, torch.from_numpy(np.array(graph.weights, np.float32)).to(device)
+        return (data.edge_index,)
+    return data.edge_index, torch.from_numpy(np.array(graph.weights, np.float32)).to(data.y.device)
+
+
+@torch.no_grad()
+def suited_to(model: torch.nn.Module, data: NodeData) -> NodeData:
+    """The same data, with dense features if the model cannot take sparse ones.
+
+    Layers that project first can; PyG's that look up neighbours first cannot.
+    """
+    if not is_sparse(data.x):
+        return data
+    try:
+        model(data.x, *edges_for(model, data))
+    except (NotImplementedError, RuntimeError):
+        return replace(data, x=data.x.to_dense())
+    return data

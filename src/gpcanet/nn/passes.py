@@ -14,7 +14,7 @@ from torch.nn.parameter import is_lazy
 from .layers import Rule, rule_of
 from .propagation import Edges
 from .report import LayerReport
-from .tensors import values_of
+from .tensors import is_sparse, values_of
 
 Forward = Callable[[torch.nn.Module], Any]
 
@@ -82,14 +82,21 @@ def run(
     edge_weight: Tensor | None,
     forward: Forward | None,
 ) -> None:
-    if forward is not None:
-        forward(model)
-    elif edge_index is None:
-        model(x)
-    elif edge_weight is None:
-        model(x, edge_index)
-    else:
-        model(x, edge_index, edge_weight=edge_weight)
+    """Call the model; who called knows why."""
+    extra = {} if edge_weight is None else {"edge_weight": edge_weight}
+    edges = () if edge_index is None else (edge_index,)
+    try:
+        if forward is not None:
+            forward(model)
+        else:
+            model(x, *edges, **extra)
+    except NotImplementedError as error:
+        if not is_sparse(x):
+            raise
+        raise ValueError(
+            "the model looks up neighbours before it projects, which torch cannot do with sparse "
+            "features; give x.to_dense()"
+        ) from error
 
 
 def check_arguments(

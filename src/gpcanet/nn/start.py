@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..validation import check_choice
-from .data import NodeData, edges_for
+from .data import NodeData, edges_for, suited_to
 from .models import GPCANet
 from .report import InitReport
 from .zoo import INITS, build_model
@@ -24,7 +24,8 @@ def starting_model(
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)  # of what no initialiser sets: biases, attention, norms
         model = build_model(name, data.x.shape[1], data.n_classes, **shape)
-    edges = edges_for(model, data.graph, data.visible_labels, data.x.device)
+    data = suited_to(model, data)
+    edges = edges_for(model, data)
     if init != "gpca":
         return model, INITS[init](model, data.x, *edges[:1], seed=seed)
     # What gpca leaves alone, the output layer, starts like everybody's.

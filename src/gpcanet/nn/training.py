@@ -24,7 +24,7 @@ from .checkpoint import (
     restore_optimizer,
     write_checkpoint,
 )
-from .data import NodeData, edges_for
+from .data import NodeData, edges_for, suited_to
 from .parts import partition
 
 #: Seconds between two checkpoints.
@@ -134,8 +134,8 @@ def train(
     """
     settings = settings or Settings()
     device = settings.torch_device()
-    nodes = NodeData.of(data, device)
     model.to(device)
+    nodes = suited_to(model, NodeData.of(data, device))
     loop = _Loop(model, nodes, settings, None if checkpoint is None else Path(checkpoint))
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):  # the caller's random numbers stay as they are
@@ -148,9 +148,9 @@ def probabilities_of(model: torch.nn.Module, data: Any) -> np.ndarray:
     """The model's probability of each class for every node, whole graph at once."""
     device = next(model.parameters()).device
     nodes = NodeData.of(data, device)
-    edges = edges_for(model, nodes.graph, nodes.visible_labels, device)
     model.eval()
-    return torch.softmax(model(nodes.x, *edges), 1).cpu().numpy()
+    nodes = suited_to(model, nodes)
+    return torch.softmax(model(nodes.x, *edges_for(model, nodes)), 1).cpu().numpy()
 
 
 class _Loop:
@@ -158,9 +158,7 @@ class _Loop:
         self, model: torch.nn.Module, data: NodeData, settings: Settings, checkpoint: Path | None
     ) -> None:
         self.model, self.data, self.settings, self.path = model, data, settings, checkpoint
-        self.whole = (
-            data.x, *edges_for(model, data.graph, data.visible_labels, data.x.device)
-        )  # fmt: skip
+        self.whole = (data.x, *edges_for(model, data))
         self.optimizer = torch.optim.Adam(
             [parameter for parameter in model.parameters() if parameter.requires_grad],
             lr=settings.lr,
@@ -298,17 +296,19 @@ def _without_nan(result: dict[str, Any]) -> dict[str, Any]:
     return {**result, "curve": curve}
 
 
+#: What the model takes, the rows that have a loss, and their labels.
+Batch = tuple[tuple[Any, ...], Tensor, Tensor]
+
+
 class _Batches:
     """Parts of the graph, joined at random anew for each epoch."""
 
     def __init__(self, model: torch.nn.Module, data: NodeData, settings: Settings) -> None:
         self.model, self.data, self.settings = model, data, settings
         self.parts = partition(data.graph, settings.parts, seed=settings.seed)
-        self.is_train = torch.zeros(data.graph.n_nodes, dtype=torch.bool)
-        self.is_train[data.train.cpu()] = True
-        self._kept: dict[int, Any] = {}
+        self._kept: dict[int, Batch] = {}
 
-    def of(self, epoch: int) -> Iterator[tuple[tuple[Any, ...], Tensor, Tensor]]:
+    def of(self, epoch: int) -> Iterator[Batch]:
         # Seeded by the epoch, so that a resumed training sees the same parts in the same order.
         order = np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.parts))
         for start in range(0, len(order), self.settings.parts_per_batch):
@@ -317,14 +317,12 @@ class _Batches:
             if len(batch[1]):
                 yield batch
 
-    def _batch(self, chosen: np.ndarray) -> tuple[tuple[Any, ...], Tensor, Tensor]:
+    def _batch(self, chosen: np.ndarray) -> Batch:
         key = int(chosen[0])
         if len(chosen) == 1 and key in self._kept:
             return self._kept[key]
-        nodes = np.sort(np.concatenate([self.parts[part] for part in chosen]))
-        x, graph, y = self.data.part(nodes)
-        rows = self.is_train[torch.from_numpy(nodes)].nonzero().flatten().to(y.device)
-        batch = ((x, *edges_for(self.model, graph, y, x.device)), rows, y[rows])
+        part = self.data.part(np.sort(np.concatenate([self.parts[i] for i in chosen])))
+        batch = (part.x, *edges_for(self.model, part)), part.train, part.y[part.train]
         if len(chosen) == 1:
             self._kept[key] = batch
         return batch

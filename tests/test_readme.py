@@ -11,6 +11,7 @@ from own_files import make_source, write_edges, write_features, write_labels
 from typer.testing import CliRunner
 
 from gpcanet.cli import app
+from gpcanet.nn import Settings
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 SHELL = re.search(r"```sh\n(.*?)```", README, re.DOTALL)[1]
@@ -19,7 +20,7 @@ COMMANDS = [
     for line in SHELL.replace("\\\n", " ").splitlines()
     if line.strip()
 ]
-PYTHON = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_commands_run_one_after_the_other_and_write_what_they_say(folder):
     written = []
     for command in COMMANDS:
-        command = ["digits" if word == "cora" else word for word in command]
+        command = [{"cora": "digits", "50": "2"}.get(word, word) for word in command]
         result = CliRunner().invoke(app, command, catch_exceptions=False)
         assert result.exit_code == 0, (command, result.output)
         written += [command[command.index("-o") + 1]] if "-o" in command else []
@@ -52,6 +53,9 @@ def test_the_python_runs(folder):
     edges, features = pd.read_csv("edges.csv"), pd.read_parquet("papers.parquet").set_index("id")
     labels = pd.read_csv("topics.csv").set_index("id")["label"].astype("category").cat.codes
     names = {"edges_df": edges, "features_df": features, "labels": labels}
-    exec(PYTHON.replace('"cora"', '"digits"'), names)
+    exec(PYTHON[0].replace('"cora"', '"digits"'), names)
     assert names["Z"].shape == (1797, 64)
     assert (names["model"].transduction_ >= 0).all()
+    network = next(block for block in PYTHON if "gpca_init_" in block)
+    exec(network.replace("train(net, nodes)", "train(net, nodes, Settings(epochs=2))"),
+         names | {"Settings": Settings})  # fmt: skip

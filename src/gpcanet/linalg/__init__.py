@@ -5,6 +5,7 @@ from .features import CenteredFeatures, row_chunks
 from .half import HalfPropagation
 from .lanczos import leading_eigenpairs_by_blocks
 from .moments import Moments, moments_needed
+from .product import Product
 from .progress import progress_to, report
 from .propagation import BlockOperator, GhostForm, Normalization, Propagation
 from .resolvents import Resolvents, Sharing, plan_sharing
@@ -20,6 +21,7 @@ __all__ = [
     "Method",
     "Moments",
     "Normalization",
+    "Product",
     "Propagation",
     "Resolvents",
     "Samples",

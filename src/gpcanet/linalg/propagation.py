@@ -234,7 +234,7 @@ class Propagation(BlockOperator):
     # -- as an operator of the solvers, in the walk variable ------------------------------
 
     def enter(self, X: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray | Source:
-        if self._is_fused(X.shape[1]):
+        if self.is_fused(X.shape[1]):
             return self.source(X, shift)
         X = np.asarray(X, dtype=self.dtype)
         X = X if shift is None else X - shift.astype(self.dtype)
@@ -287,7 +287,8 @@ class Propagation(BlockOperator):
             place[self._order] = np.arange(self.n_nodes)
         return place
 
-    def _is_fused(self, width: int) -> bool:
+    def is_fused(self, width: int) -> bool:
+        """Whether a step on a block this wide is worth loading the compiled kernel for."""
         return (len(self.indices) + self.n_nodes) * width >= FUSED_WORK
 
     def matmul(self, F: np.ndarray) -> np.ndarray:
@@ -303,7 +304,7 @@ class Propagation(BlockOperator):
         c: float,
         stay: float = 0.0,
     ) -> np.ndarray:
-        if self._is_fused(F.shape[1]):
+        if self.is_fused(F.shape[1]):
             self.compiled_step(F, X, out, a, b, c, stay)
         else:
             product = self.sparse_part @ F
@@ -342,7 +343,7 @@ class Propagation(BlockOperator):
         return result
 
     def dots(self, U: np.ndarray | Source, V: np.ndarray | Source) -> np.ndarray:
-        if self._is_fused(U.shape[1]):
+        if self.is_fused(U.shape[1]):
             from . import kernels
 
             parts = np.zeros((kernels.N_PARTS, U.shape[1]))
@@ -358,7 +359,7 @@ class Propagation(BlockOperator):
         Z: np.ndarray,
         z_scale: np.ndarray | float,
     ) -> np.ndarray:
-        if not self._is_fused(Y.shape[1]):
+        if not self.is_fused(Y.shape[1]):
             return super().combine_(
                 Y, np.asarray(y_scale, self.dtype), Z, np.asarray(z_scale, self.dtype)
             )

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..graph import Graph
-from ..linalg import GhostForm, Normalization, Propagation, Solver
+from ..linalg import GhostForm, Normalization, Product, Propagation, Solver
 from ..validation import check_choice, check_labels, check_number
 from .tensors import csr_tensor
 
@@ -82,6 +82,7 @@ class GraphPropagation:
                 raise missing_labels(beta)
             self.labels, _ = check_labels(_to_numpy(y), self.n_nodes)
         self._operators: dict[Any, Propagation] = {}
+        self._products: dict[Any, Product] = {}
         self._matrices: dict[tuple[torch.device, torch.dtype, bool], Any] = {}
 
     def __matmul__(self, F: Tensor) -> Tensor:
@@ -135,7 +136,7 @@ class GraphPropagation:
         if turned:
             block = block / operator.mass[:, None]
         if alpha is None:
-            block = operator @ block
+            block = self._product(operator) @ block
         else:
             solver = Solver(operator, alpha, method="fixed-point", n_iter=n_iter)
             block = solver.apply(block)
@@ -156,6 +157,13 @@ class GraphPropagation:
                 dtype=dtype,
             )
         return self._operators[dtype]
+
+    def _product(self, operator: Propagation) -> Propagation | Product:
+        if self.normalization != "sym" or self.beta > 0:
+            return operator
+        if operator.dtype not in self._products:
+            self._products[operator.dtype] = Product(operator)
+        return self._products[operator.dtype]
 
     def _matrix(self, device: torch.device, dtype: torch.dtype, back: bool) -> Any:
         """P as a sparse tensor and the two sides of its ghost part, for where numpy is not."""

@@ -306,7 +306,7 @@ def train(
     quiet: o.Quiet = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Train a graph neural network, from weights set by GPCA or at random.
+    """Train a graph network, its first weights set by GPCA.
 
     gpcanet train cora --layers 15 --init gpca
 

@@ -6,6 +6,7 @@ import torch_geometric.nn as pyg
 from truth import dense_P
 
 from gpcanet.nn import GCN, GCNConv, GPCAConv, GraphPropagation
+from gpcanet.nn.conv import keeping_means
 
 DOUBLE = torch.float64
 
@@ -112,6 +113,13 @@ def test_a_mini_batch_is_centred_by_the_mean_of_the_whole_graph(blocks, x, edge_
     P = GraphPropagation(graph)
     expected = P.fixed_point(x[part] - x.mean(0), 2.0, 5) @ conv.weight + conv.bias
     torch.testing.assert_close(out, expected)
+    conv.eval()
+    conv(x + 5, edge_index)  # a look at something else leaves no trace
+    torch.testing.assert_close(conv.mean, x.mean(0))
+    with keeping_means(conv):
+        conv(x + 2, edge_index)
+    torch.testing.assert_close(conv.mean, x.mean(0) + 2)
+    conv.train()
     conv(x + 1, edge_index)  # the whole graph again, features having moved
     torch.testing.assert_close(conv.mean, x.mean(0) + 1)
     conv.reset_parameters()
@@ -138,7 +146,7 @@ def test_a_learnt_alpha_moves_and_stays_positive(x, edge_index):
     alpha = conv.alpha.detach().item()
     assert alpha > 0
     assert alpha != pytest.approx(0.1)
-    assert f"alpha={alpha:g}" in repr(conv)
+    assert "alpha=0.1" in repr(conv)  # what it was made with: a description does not change
 
 
 @pytest.mark.parametrize(
@@ -161,3 +169,27 @@ def test_bad_input(x, edge_index):
         GPCAConv(10, 2)(x[:, :9], edge_index)
     with pytest.raises(ValueError, match=r"beta=0\.5 adds ghost edges"):
         GPCAConv(10, 2, beta=0.5)(x, edge_index)
+
+
+def test_two_passes_before_a_backward_pass(blocks, x, edge_index):
+    conv = GPCAConv(10, 4, 2.0).double()
+    conv(x, edge_index)
+    part = blocks.graph.subgraph(range(50))
+    (conv(x[:50], part).sum() + conv(x, edge_index).sum()).backward()
+    assert torch.isfinite(conv.weight.grad).all()
+
+
+def test_edges_made_in_inference_mode(x, edge_index):
+    conv = GPCAConv(10, 4, 2.0).double()
+    expected = conv(x, edge_index).detach()
+    with torch.inference_mode():
+        torch.testing.assert_close(conv(x.clone(), edge_index.clone()), expected)
+
+
+def test_weights_that_would_be_lost_are_refused(blocks, x, edge_index):
+    conv = GCNConv(10, 4).double()
+    weights = torch.ones(edge_index.shape[1], dtype=DOUBLE)
+    with pytest.raises(ValueError, match="edge_weight goes with an edge_index"):
+        conv(x, blocks.graph, weights)
+    with pytest.raises(ValueError, match="edge_weight is learnt, which this propagation does not"):
+        conv(x, edge_index, weights.requires_grad_())

@@ -338,6 +338,86 @@ def test_layers_that_do_not_run_or_run_twice(x, edge_index):
     assert report["idle"].reason == "the forward pass did not reach it"
 
 
+def test_weights_that_cannot_be_written_or_should_not_be(x, edge_index):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = pyg.GCNConv(10, 10)
+            self.tied = pyg.GCNConv(10, 10)
+            self.tied.lin.weight = self.first.lin.weight
+            self.normed = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(10, 10))
+            self.frozen = torch.nn.Linear(10, 10).requires_grad_(False)
+            self.joined = pyg.SAGEConv(10, 10, aggr=["mean", "max"])
+            self.mine = pyg.GCNConv(10, 10)
+            self.free = pyg.SAGEConv(10, 10, normalize=True)
+            self.head = torch.nn.Linear(10, 3)
+
+        def forward(self, x, edge_index):
+            x = self.tied(self.first(x=x, edge_index=edge_index), edge_index)
+            x = self.joined(self.frozen(self.normed(x)), edge_index)
+            return self.head(self.free(self.mine(x, edge_index), edge_index))
+
+    model = Model()
+    before = copy.deepcopy(model.state_dict())
+    report = gpca_init_(model, x.float(), edge_index, skip=["mine"])
+    reasons = {layer.name: layer.reason for layer in report}
+    assert reasons == {
+        "first": "",
+        "tied": "shares its weights with a layer that was set before",
+        "normed": "its weight is computed from others (parametrised or pruned)",
+        "frozen": "its weights are frozen",
+        "joined": "its weights are of different shapes",
+        "mine": "skipped on request",
+        "free": "",
+        "head": "the output layer; last=True sets it, too",
+    }
+    changed = {
+        k.split(".")[0] for k, v in model.state_dict().items() if not torch.equal(v, before[k])
+    }
+    assert changed == {"first", "tied", "free"}
+    assert model.free.normalize
+    with pytest.raises(ValueError, match="skip names 'other'; layers are first, tied"):
+        gpca_init_(model, x.float(), edge_index, skip=["other"])
+
+
+def test_a_layer_that_runs_again_may_be_the_last_one(x, edge_index):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = pyg.GCNConv(10, 10), pyg.GCNConv(10, 10)
+
+        def forward(self, x, edge_index):
+            return self.a(self.b(self.a(x, edge_index).relu(), edge_index).relu(), edge_index)
+
+    report = gpca_init_(Model(), x.float(), edge_index)
+    assert {layer.name: layer.is_set for layer in report} == {"a": False, "b": True}
+
+
+def test_rows_that_are_no_nodes_see_no_ghost_edges(x, edge_index, visible):
+    report = gpca_init_(made("PyG EdgeCNN"), x.float(), edge_index, beta=0.2, y=visible)
+    assert report.n_set > 0
+
+
+def test_edge_features_do_not_take_the_place_of_what_is_summed(x, edge_index):
+    mlp = torch.nn.Sequential(torch.nn.Linear(10, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
+    conv = pyg.GINEConv(mlp, edge_dim=4)
+    features = torch.rand(edge_index.shape[1], 4)
+    gpca_init_(conv, x.float(), edge_index, forward=lambda m: m(x.float(), edge_index, features))
+    assert mlp[0].weight.norm(dim=1).max() < 0.7  # divided by what a sum over neighbours makes
+
+
+def test_a_wrong_name_of_a_slot_is_told(x, edge_index):
+    class Typo(torch.nn.Linear):
+        pass
+
+    register_layer(Typo, "wieght")
+    try:
+        with pytest.raises(ValueError, match="Typo has no attribute 'wieght'"):
+            gpca_init_(torch.nn.Sequential(Typo(10, 3)), x.float())
+    finally:
+        del _rules[Typo]
+
+
 def test_models_with_another_signature(x, edge_index):
     class Model(torch.nn.Module):
         def __init__(self):

@@ -64,6 +64,14 @@ def test_each_layer_is_gpca_of_the_one_before(blocks, x, edge_index):
     np.testing.assert_allclose(weight[:, :3], core.components_.T, atol=1e-6)
 
 
+@pytest.mark.parametrize("act", [torch.relu, torch.nn.functional.relu, torch.nn.ReLU(), "relu"])
+def test_a_relu_is_known_by_what_it_does(x, edge_index, act):
+    model = GPCANet(10, 6, 1, 3, act=act).double()
+    model.pretrain_(x, edge_index)
+    weight = model.convs[0].weight.detach()
+    torch.testing.assert_close(weight[:, 3:], -weight[:, :3])
+
+
 def test_the_head_stays_and_frozen_layers_learn_nothing(x, edge_index):
     model = GPCANet(10, 6, 2, 3, head_layers=2)
     head = [parameter.clone() for parameter in model.head.parameters()]

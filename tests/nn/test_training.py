@@ -5,14 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 import torch_geometric.nn as pyg
 from torch_geometric.data import Data
 
 import gpcanet.nn.training
+from gpcanet import Graph
 from gpcanet.datasets import block_model
 from gpcanet.linalg import progress_to
 from gpcanet.nn import (
@@ -126,10 +129,10 @@ def test_a_stopped_training_goes_on_to_the_same_end(data, tmp_path, monkeypatch,
     for stop in (3, 7):
         step = gpcanet.nn.training._Loop._step
 
-        def interrupted(self, *args, stop=stop, step=step):
-            if args[-1] == stop:
+        def interrupted(self, batch, epoch, stop=stop, step=step):
+            if epoch == stop:
                 raise KeyboardInterrupt
-            return step(self, *args)
+            return step(self, batch, epoch)
 
         with monkeypatch.context() as patch:
             patch.setattr(gpcanet.nn.training._Loop, "_step", interrupted)
@@ -147,7 +150,7 @@ def test_a_stopped_training_goes_on_to_the_same_end(data, tmp_path, monkeypatch,
         assert torch.equal(value, whole.state_dict()[key])
     # A finished one is not trained again, unless for longer.
     assert train(model(), data, settings, checkpoint=path).epochs == 12
-    longer = Settings(**{**settings.__dict__, "epochs": 14})
+    longer = replace(settings, epochs=14)
     assert train(model(), data, longer, checkpoint=path).epochs == 14
 
 
@@ -191,10 +194,11 @@ def test_checkpoints_of_something_else_are_refused_and_stay(data, tmp_path):
     wider = GCN(16, 32, 2, 4)
     cases = [
         (wider, data, QUICK, r"another model: convs\.0\.bias is \[16\] there and \[32\] here"),
-        (model(), data, Settings(epochs=40, lr=0.02), "is of another settings: lr is 0.01 there"),
+        (model(), data, Settings(epochs=40, seed=2), "is of another settings: seed is 0 there"),
+        (model(dropout=0.1), data, QUICK, r"another model: dropout\.p is 0\.5 there and 0\.1 here"),
         (
             model(), block_model(400, 1000, n_features=16, n_classes=4), QUICK,
-            "is of another data: edges is",
+            "is of another data: number of edges is",
         ),
     ]  # fmt: skip
     for net, nodes, settings, message in cases:
@@ -210,11 +214,95 @@ def test_checkpoints_of_something_else_are_refused_and_stay(data, tmp_path):
         train(model(), data, QUICK, checkpoint=path)
 
 
+def test_other_labels_or_another_start_are_other_trainings(data, tmp_path):
+    path = tmp_path / "training.safetensors"
+    train(model(), data, QUICK, checkpoint=path, notes={"init": "gpca"})
+    with pytest.raises(ValueError, match="of another start: init is gpca there and he here"):
+        train(model(), data, QUICK, checkpoint=path, notes={"init": "he"})
+    swapped = replace(data, y=(data.y + 1) % 4)
+    with pytest.raises(ValueError, match="of another data: labels is"):
+        train(model(), swapped, QUICK, checkpoint=path, notes={"init": "gpca"})
+    slower = replace(QUICK, lr=0.001, epochs=41)
+    assert train(model(), data, slower, checkpoint=path, notes={"init": "gpca"}).epochs == 41
+
+
+def test_what_diverges_is_never_chosen_nor_written_over_what_was_good(data, tmp_path):
+    path, net = tmp_path / "training.safetensors", model()
+    train(net, data, Settings(epochs=5, lr=0.01), checkpoint=path)
+    good = {name: value.clone() for name, value in net.state_dict().items()}
+    with pytest.raises(TrainingDiverged, match="in epoch 6; use a smaller lr than 1e\\+38"):
+        train(net, data, Settings(epochs=9, lr=1e38), checkpoint=path)
+    for name, value in net.state_dict().items():
+        assert torch.equal(value, good[name])
+    assert train(net, data, Settings(epochs=9, lr=0.001), checkpoint=path).epochs == 9
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told_before_the_work(data, tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
+        train(model(), data, QUICK, checkpoint=tmp_path / "no" / "where.safetensors")
+
+
+def test_a_disk_that_fills_up_costs_the_checkpoint_and_nothing_else(data, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(gpcanet.nn.training, "write_checkpoint", full)
+    with pytest.warns(UserWarning, match="could not be written .*No space left"):
+        result = train(model(), data, QUICK, checkpoint=tmp_path / "a.safetensors")
+    assert result.epochs == 40
+
+
+def test_the_last_epoch_is_looked_at_and_patience_waits_for_looks(data):
+    result = train(model(), data, Settings(epochs=7, eval_every=5))
+    assert [look["epoch"] for look in result.curve] == [0, 5, 7]
+    assert train(model(), data, Settings(epochs=3, eval_every=10)).accuracy
+    settings = Settings(epochs=200, lr=0.05, eval_every=10, patience=15, later_of_ties=True)
+    waited = train(model(), data, settings)
+    assert waited.epochs % 10 == 0
+    assert waited.epochs - waited.rose >= 15
+
+
+def test_parts_without_anybody_to_learn_from_are_left_out(data):
+    few = replace(data, train=data.train[:3])
+    torch.manual_seed(0)
+    net = GPCANet(16, 8, 1, 4, alpha=2.0, beta=0.2)
+    result = train(net, few, Settings(epochs=2, parts=20))
+    assert result.epochs == 2
+
+
+def test_models_and_data_that_do_not_fit(data):
+    with pytest.raises(ValueError, match="the model does not take 400 nodes with 16 features"):
+        train(GCN(17, 8, 2, 4), data, QUICK)
+    with pytest.raises(ValueError, match="the model has 3 outputs for 4 classes"):
+        train(GCN(16, 8, 2, 3), data, QUICK)
+    with pytest.raises(ValueError, match="features have values that are NaN"):
+        train(model(), replace(data, X=np.full((400, 16), np.nan, np.float32)), QUICK)
+    with pytest.raises(ValueError, match="is in more than one of train, validation, test"):
+        train(model(), replace(data, validation=data.train), QUICK)
+
+
+def test_weights_reach_models_that_take_them_and_others_are_told(data):
+    rng = np.random.default_rng(0)
+    coo = data.graph.adjacency.tocoo()
+    upper = coo.row < coo.col
+    pairs = np.stack([coo.row[upper], coo.col[upper]])
+    graph = Graph.from_edge_index(
+        pairs, rng.uniform(0.1, 9, upper.sum()), each_once=True, n_nodes=400
+    )
+    weighted = replace(data, graph=graph)
+    ours, theirs = (train(model(kind, dropout=0.0), d, Settings(epochs=3)) for kind, d in
+                    ((GCN, weighted), (pyg.GCN, weighted)))  # fmt: skip
+    losses = [[look["loss"] for look in result.curve[1:]] for result in (ours, theirs)]
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+    with pytest.warns(UserWarning, match="GraphSAGE takes no edge weights; they are left out"):
+        train(model(pyg.GraphSAGE), weighted, Settings(epochs=1))
+
+
 def test_a_loss_that_is_no_number_stops_at_once(data):
     net = model()
     with torch.no_grad():
         net.convs[0].lin.weight.fill_(1e38)
-    with pytest.raises(TrainingDiverged, match=r"the loss is (nan|inf) in epoch 1; use a smaller"):
+    with pytest.raises(TrainingDiverged, match="an output is no finite number in epoch 0; use"):
         train(net, data, QUICK)
 
 
@@ -234,6 +322,13 @@ def test_pyg_data_is_taken(data):
     results = [train(model(), d, Settings(epochs=5)) for d in (data, pyg_data)]
     losses = [[look["loss"] for look in result.curve[1:]] for result in results]
     np.testing.assert_allclose(*losses, rtol=1e-5)  # rows of the loss come in another order
+    several = pyg_data.clone()
+    several.train_mask = several.train_mask[:, None].repeat(1, 3)
+    with pytest.raises(ValueError, match=r"masks of shape \(400, 3\) are several splits"):
+        train(model(), several)
+    as_ogb = pyg_data.clone()
+    as_ogb.y = as_ogb.y[:, None]
+    assert train(model(), as_ogb, Settings(epochs=5)).accuracy == results[1].accuracy
     with pytest.raises(ValueError, match="Data has no train_mask"):
         train(model(), Data(x=pyg_data.x, edge_index=edges, y=pyg_data.y))
 
@@ -242,7 +337,9 @@ def test_bad_data(data):
     nodes = NodeData.of(data)
     with pytest.raises(ValueError, match="no node for validation"):
         NodeData(nodes.x, nodes.graph, nodes.y, nodes.train, nodes.test[:0], nodes.test).check()
-    with pytest.raises(ValueError, match="399 rows of features and 400 labels for 400 nodes"):
+    with pytest.raises(
+        ValueError, match=r"shape \(399, 16\) and labels of shape \(400,\) for 400 nodes"
+    ):
         NodeData(nodes.x[1:], nodes.graph, nodes.y, nodes.train, nodes.test, nodes.test).check()
     unknown = nodes.y.clone()
     unknown[nodes.train[0]] = -1
@@ -257,6 +354,8 @@ def test_bad_data(data):
         ({"lr": -1.0}, "lr=-1.0 must be finite and at least 0"),
         ({"parts_per_batch": 2}, "parts_per_batch=2 of parts=1"),
         ({"patience": 0}, "patience=0 must be at least 1"),
+        ({"seed": -1}, "seed=-1 must be at least 0"),
+        ({"device": "gpu"}, "device='gpu' cannot be used here"),
     ],
 )
 def test_bad_settings(settings, message):
@@ -266,10 +365,6 @@ def test_bad_settings(settings, message):
 
 @pytest.mark.parametrize("kind", [GCN, GPCANet, pyg.GCN, pyg.GraphSAGE])
 def test_sparse_features_are_trained_on_as_dense_ones(data, kind):
-    from dataclasses import replace
-
-    import scipy.sparse as sp
-
     X = np.where(np.asarray(data.X) > 5, data.X, 0).astype(np.float32)
     assert 0 < np.mean(X != 0) < 0.04
     results = [

@@ -47,6 +47,7 @@ OPTION_WORDS = {
     "n_components=": "--components ",
     "memory_limit=": "--memory-limit ",
     "data_dir names": "--data-dir names",
+    "n_iter is for": "--iterations is for",
 }
 
 

@@ -32,8 +32,8 @@ def run(
     checkpoint: Path | None,
 ) -> None:
     results.check({})
-    if checkpoint is not None and not checkpoint.exists():
-        check_target(checkpoint, overwrite=False)
+    if checkpoint is not None:
+        check_target(checkpoint, overwrite=True)
     try:
         from ..nn.data import NodeData
         from ..nn.start import starting_model
@@ -52,7 +52,15 @@ def run(
         model, told = starting_model(model_name, nodes, init=init, seed=how.seed, **shape, **gpca)
     console.note(str(told))
     with console.phase("training"):
-        result = train(model, nodes, how, checkpoint=checkpoint)
+        notes = {"model": model_name, "init": init}
+        try:
+            result = train(model, nodes, how, checkpoint=checkpoint, notes=notes)
+        except RuntimeError as error:  # torch has no MemoryError on a CPU
+            if "memory" not in str(error):
+                raise
+            raise ValueError(
+                "not enough memory for the whole graph; --parts 100 trains on parts of it"
+            ) from error
     console.note(
         f"best of {result.epochs} epochs by validation: epoch {result.best_epoch}, "
         f"{100 * result.accuracy['validation']:.1f} %"
@@ -60,6 +68,7 @@ def run(
 
     probabilities = probabilities_of(model, nodes)
     names = np.arange(dataset.n_classes) if dataset.class_names is None else dataset.class_names
+    names = names[: probabilities.shape[1]]  # the last ones may have lost all their nodes
     if results.output is not None:
         with console.phase("writing"):
             write_predictions(
@@ -80,8 +89,6 @@ def run(
         "initialised": told.n_set,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         **result.to_json(),
-        "curve": [{**look, "loss": None if look["loss"] != look["loss"] else look["loss"]}
-                  for look in result.curve],
         "report": None if report is None else report.values(),
         "phases": console.seconds,
         "written": results.written,

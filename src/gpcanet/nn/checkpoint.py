@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from ..atomic import whole_file
+from .data import SPLIT, NodeData
+from .tensors import values_of
 
 FORMAT = "gpcanet training 1"
 
@@ -39,19 +42,51 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, json.loads(metadata["notes"])
 
 
-def architecture(model: torch.nn.Module) -> dict[str, list[int]]:
-    """Names and shapes of all that a model holds."""
-    return {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+def architecture(model: torch.nn.Module) -> dict[str, Any]:
+    """Names and shapes of all that a model holds, kinds of its modules, and their settings."""
+    found: dict[str, Any] = {k: list(tensor.shape) for k, tensor in model.state_dict().items()}
+    for name, module in model.named_modules():
+        found[name or "the model"] = type(module).__name__
+        for setting, value in vars(module).items():
+            if isinstance(value, str | int | float) and setting != "training" and setting[0] != "_":
+                found[f"{name}.{setting}".lstrip(".")] = value
+    return found
+
+
+def fingerprint(data: NodeData) -> dict[str, Any]:
+    """Sizes, and checksums of all that a training depends on."""
+    parts = {"features": values_of(data.x), "labels": data.y}
+    parts |= {name: getattr(data, name) for name in SPLIT}
+    arrays = {name: part.cpu().contiguous().numpy() for name, part in parts.items()}
+    arrays |= {"edges": data.graph.indices}
+    if data.graph.weights is not None:
+        arrays["weights"] = data.graph.weights
+    sizes = {"nodes": data.graph.n_nodes, "number of edges": data.graph.n_edges}
+    return sizes | {name: zlib.crc32(memoryview(array).cast("B")) for name, array in arrays.items()}
 
 
 def check_same(path: Path, what: str, kept: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Raise unless the checkpoint was made by the same model, settings or data."""
     for name in [*wanted, *kept]:
-        if kept.get(name) != wanted.get(name):
+        before, now = kept.get(name), wanted.get(name)
+        if before != now:
             raise ValueError(
-                f"{path} is of another {what}: {name} is {kept.get(name)} there and "
-                f"{wanted.get(name)} here; delete it, or give another file"
+                f"{path} is of another {what}: {name} is {before} there and {now} here; delete "
+                f"it, or give another file"
             )
+
+
+def random_state(device: torch.device) -> dict[str, Tensor]:
+    states = {"random.cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["random.cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def restore_random_state(tensors: dict[str, Tensor], device: torch.device) -> None:
+    torch.set_rng_state(tensors["random.cpu"])
+    if device.type == "cuda" and "random.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["random.cuda"], device)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

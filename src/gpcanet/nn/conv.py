@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
@@ -37,8 +39,8 @@ class GPCAConv(torch.nn.Module):
     ghost : {"balanced", "paper"}
     center : bool
         Subtract the mean row. It is that of the whole graph: a pass over at least as many nodes
-        as any before takes its own mean and keeps it; a smaller one, a mini-batch, uses the mean
-        that was kept.
+        as any before takes its own mean, and keeps it while training; a smaller one, a
+        mini-batch, uses the mean that was kept.
     bias : bool
     learn_alpha : bool
         Let alpha be a parameter, held as its logarithm.
@@ -82,6 +84,7 @@ class GPCAConv(torch.nn.Module):
         self.beta, self.n_iter, self.center = float(beta), n_iter, center
         self.normalization, self.ghost = normalization, ghost
         self.initial_alpha = float(alpha)
+        self.keeps_mean = False  # in evaluation mode, too
         self.weight = torch.nn.Parameter(torch.empty(in_channels, out_channels))
         self.bias = torch.nn.Parameter(torch.empty(out_channels)) if bias else None
         self.log_alpha = torch.nn.Parameter(torch.empty(())) if learn_alpha else None
@@ -143,18 +146,40 @@ class GPCAConv(torch.nn.Module):
 
     def _mean_of(self, x: Tensor) -> Tensor:
         if x.shape[0] < int(self.seen):
-            return self.mean
+            return self.mean.clone()  # the buffer may be written to before a backward pass
         if x.layout == torch.strided:
             mean = x.mean(0)
         else:
             mean = torch.sparse.sum(x.to_sparse_coo(), 0).to_dense() / x.shape[0]
-        self.mean.copy_(mean.detach())
-        self.seen.fill_(x.shape[0])
+        if self.training or self.keeps_mean or not int(self.seen):
+            self.mean.copy_(mean.detach())
+            self.seen.fill_(x.shape[0])
         return mean
 
     def extra_repr(self) -> str:
-        alpha = float(torch.as_tensor(self.alpha).detach())
-        return f"{self.in_channels}, {self.out_channels}, alpha={alpha:g}, n_iter={self.n_iter}"
+        learnt = ", learn_alpha=True" if self.log_alpha is not None else ""
+        return (
+            f"{self.in_channels}, {self.out_channels}, alpha={self.initial_alpha:g}, "
+            f"beta={self.beta:g}, n_iter={self.n_iter!r}, "
+            f"normalization={self.normalization!r}, ghost={self.ghost!r}, "
+            f"center={self.center}{learnt}"
+        )
+
+
+@contextmanager
+def keeping_means(model: torch.nn.Module) -> Iterator[None]:
+    """Let GPCA layers keep the means of a pass in evaluation mode.
+
+    Who trains on parts of a graph sees all of it only when it looks at the accuracies.
+    """
+    layers = [module for module in model.modules() if isinstance(module, GPCAConv)]
+    for layer in layers:
+        layer.keeps_mean = True
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.keeps_mean = False
 
 
 class GCNConv(pyg.GCNConv):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch_geometric.nn as pyg
 from torch import Tensor
 
 from ..datasets import Dataset
 from ..graph import Graph
 from .conv import GCNConv
 from .models import GPCANet
+from .passes import as_it_was
 from .propagation import as_propagation
-from .tensors import feature_tensor, is_sparse, rows_of
+from .tensors import feature_tensor, is_sparse, rows_of, values_of
 
 SPLIT = ("train", "validation", "test")
 
@@ -50,27 +54,43 @@ class NodeData:
                 f"{type(source).__name__} has no train_mask; give a Dataset, a NodeData, or a PyG "
                 f"Data with train_mask, val_mask and test_mask"
             )
+        for mask in masks:
+            if mask is not None and mask.dim() != 1:
+                raise ValueError(
+                    f"masks of shape {tuple(mask.shape)} are several splits; choose one, as "
+                    f"train_mask[:, 0]"
+                )
         nodes = [
             torch.empty(0, dtype=torch.int64) if mask is None else mask.nonzero().flatten()
             for mask in masks
         ]
-        return cls(source.x, Graph.from_pyg(source), source.y, *nodes).check().to(device)
+        y = source.y.flatten() if source.y.shape[1:] == (1,) else source.y  # as OGB has it
+        return cls(source.x, Graph.from_pyg(source), y.long(), *nodes).check().to(device)
 
     def check(self) -> NodeData:
         """The data itself, if a model can be trained on it."""
         n = self.graph.n_nodes
-        if self.x.shape[0] != n or self.y.shape[0] != n:
+        if self.x.shape[0] != n or tuple(self.y.shape) != (n,):
             raise ValueError(
-                f"{self.x.shape[0]} rows of features and {self.y.shape[0]} labels for {n} nodes; "
-                f"give one of each per node"
+                f"features of shape {tuple(self.x.shape)} and labels of shape "
+                f"{tuple(self.y.shape)} for {n} nodes; give a row and a label per node"
             )
+        if not bool(torch.isfinite(values_of(self.x)).all()):
+            raise ValueError("features have values that are NaN or infinite; fill them in first")
         for name in ("train", "validation"):
             if len(getattr(self, name)) == 0:
                 raise ValueError(f"no node for {name}; training needs a split that has some")
+        member = torch.zeros(n, dtype=torch.int64, device=self.y.device)
         for name in SPLIT:
             nodes = getattr(self, name)
             if len(nodes) and int(self.y[nodes].min()) < 0:
                 raise ValueError(f"a {name} node has no label (-1); drop it from the split")
+            member[nodes] += 1
+        if int(member.max()) > 1:
+            raise ValueError(
+                f"node {int(member.argmax())} is in more than one of {', '.join(SPLIT)}; a split "
+                f"has every node once"
+            )
         return self
 
     @property
@@ -108,16 +128,40 @@ class NodeData:
         )
 
 
-def edges_for(model: torch.nn.Module, data: NodeData) -> tuple[Any, ...]:
-    """What the model takes besides x: our propagation where it can, an edge_index elsewhere."""
+class Edges(NamedTuple):
+    """What a model takes besides its features."""
+
+    edge_index: Any
+    edge_weight: Tensor | None = None
+
+    def run(self, model: torch.nn.Module, x: Tensor) -> Tensor:
+        if self.edge_weight is None:
+            return model(x, self.edge_index)
+        return model(x, self.edge_index, edge_weight=self.edge_weight)
+
+
+def edges_for(model: torch.nn.Module, data: NodeData) -> Edges:
+    """Our propagation where the model can take it, an edge_index elsewhere."""
     graph = data.graph
     if isinstance(model, GPCANet):
-        return (model.propagation(graph, None, graph.n_nodes, data.visible_labels),)
-    if any(isinstance(module, GCNConv) for module in model.modules()):
-        return (as_propagation(graph, None, graph.n_nodes),)
+        return Edges(model.propagation(graph, None, graph.n_nodes, data.visible_labels))
+    convolutions = [m for m in model.modules() if isinstance(m, pyg.MessagePassing)]
+    if convolutions and all(isinstance(module, GCNConv) for module in convolutions):
+        return Edges(as_propagation(graph, None, graph.n_nodes))
     if graph.weights is None:
-        return (data.edge_index,)
-    return data.edge_index, torch.from_numpy(np.array(graph.weights, np.float32)).to(data.y.device)
+        return Edges(data.edge_index)
+    if not _takes_weights(model):
+        warnings.warn(
+            f"{type(model).__name__} takes no edge weights; they are left out", stacklevel=2
+        )
+        return Edges(data.edge_index)
+    weights = torch.from_numpy(np.array(graph.weights)).to(data.y.device, torch.float32)
+    return Edges(data.edge_index, weights)
+
+
+def _takes_weights(model: torch.nn.Module) -> bool:
+    named = "edge_weight" in inspect.signature(model.forward).parameters
+    return named and getattr(model, "supports_edge_weight", True)
 
 
 @torch.no_grad()
@@ -129,7 +173,8 @@ def suited_to(model: torch.nn.Module, data: NodeData) -> NodeData:
     if not is_sparse(data.x):
         return data
     try:
-        model(data.x, *edges_for(model, data))
-    except (NotImplementedError, RuntimeError):
+        with as_it_was(model):
+            edges_for(model, data).run(model, data.x)
+    except NotImplementedError:
         return replace(data, x=data.x.to_dense())
     return data

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -15,8 +17,8 @@ from ..linalg import GhostForm, Normalization
 from ..linalg.weights import eigenvectors_needed, mixing
 from ..validation import check_number
 from .directions import leading_directions
-from .layers import LINEAR, Rule, aggregated, weights_of
-from .passes import Forward, as_it_was, check_arguments, layers_of, run
+from .layers import LINEAR, LayerUnset, Rule, aggregated, weights_of
+from .passes import THE_MODEL, Forward, as_it_was, check_arguments, layers_of, run
 from .propagation import Edges, GraphPropagation, missing_labels
 from .report import InitReport, LayerReport
 from .tensors import values_of
@@ -37,6 +39,7 @@ def gpca_init_(
     ghost: GhostForm = "balanced",
     pairs: bool = True,
     last: bool = False,
+    skip: Collection[str] = (),
     seed: int = 0,
     forward: Forward | None = None,
 ) -> InitReport:
@@ -73,6 +76,8 @@ def gpca_init_(
         like one. Without a ReLU, False.
     last : bool
         Set the layer that runs last, too. It makes classes, not features, and stays as it is.
+    skip : collection of str
+        Names of layers to leave alone, as in ``model.named_modules()``.
     seed : int
         Of the random directions that fill a layer wider than its input has eigenvectors.
     forward : callable, optional
@@ -116,11 +121,15 @@ def gpca_init_(
         """F of some columns of H."""
         if n_iter != "gcn":
             assert P is not None
-            return own(H) if isinstance(layer, LINEAR) else P.fixed_point(H, alpha, n_iter)
+            if isinstance(layer, LINEAR) or H.shape[0] != P.n_nodes:
+                return own(H)
+            return P.fixed_point(H, alpha, n_iter)
         F = own(H) if alpha == 1 else (1 - alpha) * H + alpha * own(H)
-        return F if P is None else (1 - beta) * F + beta * (P @ H)
+        if P is None or H.shape[0] != P.n_nodes:  # rows of edges, or of pooled nodes
+            return F
+        return (1 - beta) * F + beta * (P @ H)
 
-    setter = _Setter(model, mixed, centre=n_iter != "gcn", pairs=pairs, seed=seed)
+    setter = _Setter(model, mixed, skip=skip, centre=n_iter != "gcn", pairs=pairs, seed=seed)
     with as_it_was(model), setter.watching():
         run(model, x, edge_index, edge_weight, forward)
     return setter.finish(set_last=last)
@@ -134,15 +143,20 @@ class _Setter:
         model: torch.nn.Module,
         mixed: Callable[[Any, Callable[[Tensor], Tensor], Tensor], Tensor],
         *,
+        skip: Collection[str],
         centre: bool,
         pairs: bool,
         seed: int,
     ) -> None:
         self.mixed, self.centre, self.pairs, self.seed = mixed, centre, pairs, seed
         self.layers, self.left = layers_of(model)
+        if unknown := set(skip) - set(self.layers):
+            raise ValueError(f"skip names {min(unknown)!r}; layers are {', '.join(self.layers)}")
+        self.skip = skip
         self.before: dict[str, list[tuple[Tensor, Tensor]]] = {}  # weights and what they were
         self.reports: dict[str, LayerReport] = {}
-        self.size_outside: float | None = None  # of rows that entered a layer around this one
+        self.written: set[int] = set()  # ids of parameters
+        self.around: tuple[str, int, float] | None = None  # a layer with layers inside: its input
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -153,7 +167,7 @@ class _Setter:
         try:
             yield
         except BaseException:
-            for weights in self.before.values():
+            for weights in reversed(self.before.values()):
                 _restore(weights)
             raise
         finally:
@@ -166,53 +180,73 @@ class _Setter:
                 H, args = args[0], args[1:]
             else:
                 kwargs = dict(kwargs)
-                H = kwargs.pop("x", None)
+                H = kwargs.pop(next(iter(inspect.signature(layer.forward).parameters)), None)
             H = _checked_input(name, layer, H)
             if rule.passes_on:
-                self.size_outside = _row_size(H)
-            elif name not in self.reports:  # a layer that runs twice is set for its first input
-                self._set(name, layer, rule, H, args, kwargs)
+                prefix = "" if name == THE_MODEL else f"{name}."
+                self.around = (prefix, H.shape[0], _row_size(H))
+            elif name in self.reports:  # it runs again, and was set for its first input
+                self.reports[name] = self.reports.pop(name)
+            else:
+                try:
+                    self._set(name, layer, rule, H, args, kwargs)
+                except LayerUnset as error:
+                    self.reports[name] = LayerReport(name, type(layer).__name__, reason=str(error))
 
         return before_it_runs
 
     def _set(
         self, name: str, layer: Any, rule: Rule, H: Tensor, args: tuple[Any, ...], kwargs: Any
     ) -> None:
+        if name in self.skip:
+            raise LayerUnset("skipped on request")
         weights = weights_of(layer, rule)
+        if self.written & {id(weight.parameter) for weight in weights}:
+            raise LayerUnset("shares its weights with a layer that was set before")
         n_in, n_out = weights[0].matrix.shape
         if H.shape[-1] != n_in:
             raise ValueError(
                 f"layer {name} takes {n_in} features and gets {H.shape[-1]}; give x as the model "
                 f"expects it"
             )
+        if H.dim() != 2 and not isinstance(layer, LINEAR):
+            raise LayerUnset(f"its input has {H.dim()} dimensions")
         H = H if H.dim() == 2 else H.reshape(-1, n_in)
         copies = rule.copies(layer)
         width = n_out // copies
         k = eigenvectors_needed(width, n_in, pairs=self.pairs)
         own = partial(aggregated, layer, rule, args, kwargs)
-        aggregate = partial(self.mixed, layer, own)
-        found = leading_directions(H, aggregate, k, centre=self.centre)
-        gain = found.gain
-        if self.size_outside is not None:  # the layer around this one has aggregated already
-            gain *= _row_size(H) / self.size_outside if self.size_outside > 0 else 1.0
-            self.size_outside = None
-        W = found.vectors @ mixing(k, width, pairs=self.pairs, seed=self.seed) / max(1.0, gain)
+        found = leading_directions(H, partial(self.mixed, layer, own), k, centre=self.centre)
+        gain = max(1.0, found.gain * self._gain_around(name, H))
+        W = found.vectors @ mixing(k, width, pairs=self.pairs, seed=self.seed) / gain
         values = torch.from_numpy(np.tile(W, copies))
         self.before[name] = [(w.matrix, w.matrix.clone()) for w in weights]
         for weight in weights:
             weight.matrix.copy_(values)
+            self.written.add(id(weight.parameter))
         self.reports[name] = LayerReport(
             name, type(layer).__name__, n_in, n_out, is_set=True, kept=found.kept
         )
 
+    def _gain_around(self, name: str, H: Tensor) -> float:
+        """How much larger the layer around this one, say GINConv, has made its rows by now."""
+        if self.around is None:
+            return 1.0
+        prefix, rows, size = self.around
+        if not name.startswith(prefix) or H.shape[0] != rows:
+            return 1.0
+        self.around = None  # later layers inside go on from what this one makes of it
+        return _row_size(H) / size if size > 0 else 1.0
+
     def finish(self, *, set_last: bool) -> InitReport:
         if self.reports and not set_last:
             name = next(reversed(self.reports))
-            _restore(self.before.pop(name))
-            self.reports[name] = LayerReport(
-                name, self.reports[name].kind, self.reports[name].in_channels,
-                self.reports[name].out_channels, reason="the output layer; last=True sets it, too",
-            )  # fmt: skip
+            _restore(self.before.pop(name, []))
+            if self.reports[name].is_set:
+                reason = "the output layer; last=True sets it, too"
+                self.reports[name] = replace(
+                    self.reports[name], is_set=False, kept=None, reason=reason
+                )
         unreached = [
             LayerReport(name, type(layer).__name__, reason="the forward pass did not reach it")
             for name, (layer, rule) in self.layers.items()

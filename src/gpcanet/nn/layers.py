@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
+from torch_geometric.utils import remove_self_loops
 
 from .conv import GCNConv, GPCAConv
 from .propagation import as_propagation
@@ -62,7 +63,7 @@ def register_layer(
     *slots : str
         Names of the attributes whose weights multiply what the layer aggregates: linear layers,
         lists of them, or parameters of shape (in, out). None at all: the weights are in modules
-        inside the layer, whose own input is already aggregated, as in ``GINConv``.
+        inside the layer, which are set for the input they get there, as in ``GINConv``.
     aggregate : callable, optional
         ``aggregate(layer, x, *arguments)`` returns F for the layer's arguments. By default the
         layer itself is run with the identity in every slot and without its ``bias``.
@@ -89,14 +90,33 @@ def rule_of(layer: torch.nn.Module) -> Rule | None:
 
 
 def weights_of(layer: torch.nn.Module, rule: Rule) -> list[Weight]:
-    """The weights in the slots of a layer, each once."""
+    """The weights in the slots of a layer, each once.
+
+    Raises LayerUnset where they cannot be set all alike.
+    """
     found: dict[int, Weight] = {}
     for owner, name in _places(layer, rule):
         value: Any = getattr(owner, name)
         if isinstance(value, LINEAR):
-            owner, value = value, value.weight
+            owner, name, value = value, "weight", value.weight
+        if not isinstance(owner._parameters.get(name), torch.nn.Parameter):
+            raise LayerUnset("its weight is computed from others (parametrised or pruned)")
         found[id(value)] = Weight(value, is_transposed=isinstance(owner, LINEAR))
-    return list(found.values())
+    weights = list(found.values())
+    if not weights:
+        raise ValueError(
+            f"{type(layer).__name__} has no attribute {' or '.join(map(repr, rule.slots))}; name "
+            f"its weights in register_layer"
+        )
+    if len({weight.matrix.shape for weight in weights}) > 1:
+        raise LayerUnset("its weights are of different shapes")
+    if not all(weight.parameter.requires_grad for weight in weights):
+        raise LayerUnset("its weights are frozen")
+    return weights
+
+
+class LayerUnset(Exception):
+    """Why the weights of a layer stay as they are."""
 
 
 def aggregated(
@@ -130,6 +150,9 @@ def _identities(layer: Any, rule: Rule, width: int) -> Iterator[None]:
                 kept[name] = torch.nn.Identity()
             else:
                 kept[name] = torch.nn.Parameter(torch.eye(width).to(kept[name]), False)
+        if isinstance(layer, pyg.SAGEConv):  # rows of length 1 are made after the weights
+            before.append((vars(layer), "normalize", layer.normalize))
+            layer.normalize = False
         if layer._parameters.get("bias") is not None:
             before.append((layer._parameters, "bias", layer.bias))
             layer._parameters["bias"] = None
@@ -159,7 +182,9 @@ def _gpca(
 def _mean_over_neighbours(layer: Any, x: Tensor, edge_index: Any, *_: Any, **__: Any) -> Tensor:
     """What attention aggregates while it prefers nobody."""
     combine = "self_loop" if layer.add_self_loops else None
-    return pyg.SimpleConv(aggr="mean", combine_root=combine)(x, edge_index)
+    if combine and isinstance(edge_index, Tensor) and edge_index.layout == torch.strided:
+        edge_index, _ = remove_self_loops(edge_index)  # as attention does before it adds its own
+    return pyg.SimpleConv(aggr="mean", combine_root=combine, flow=layer.flow)(x, edge_index)
 
 
 def _averaged_heads(layer: Any) -> int:

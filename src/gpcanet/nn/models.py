@@ -132,6 +132,9 @@ class GPCANet(torch.nn.Module):
             x = self.dropout(torch.relu(linear(x)))
         return self.head[-1](x)
 
+    def _is_relu(self) -> bool:
+        return self.act is not None and self.act(torch.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]
+
     def _activated(self, x: Tensor) -> Tensor:
         return x if self.act is None else self.act(x)
 
@@ -147,21 +150,22 @@ class GPCANet(torch.nn.Module):
     ) -> InitReport:
         """Set every GPCA layer in closed form, by one pass over the graph; the head stays.
 
-        The weights of a layer are the leading eigenvectors of H^T F, H being its input. Where a
+        The weights of a layer are those of ``GPCA`` on its input H: leading eigenvectors of
+        H^T F, with the random walk of H^T D F. Where a
         layer is wider than there are eigenvectors, random directions in their span fill it up.
         """
         P = self.propagation(edge_index, edge_weight, x.shape[0], y)
-        pairs = isinstance(self.act, torch.nn.ReLU)
+        pairs = self._is_relu()
         layers = []
         for number, layer in enumerate(self.convs):
             conv: Any = layer
-            conv.seen.zero_()
             k = eigenvectors_needed(conv.out_channels, conv.in_channels, pairs=pairs)
             vectors = _components(conv, x, P, k)
             weight = vectors @ mixing(k, conv.out_channels, pairs=pairs, seed=seed)
             conv.weight.copy_(torch.from_numpy(weight))
             if conv.bias is not None:
                 conv.bias.zero_()
+            conv.seen.zero_()  # of whatever size, this is the whole graph
             x = self._activated(conv(x, P))
             layers.append(
                 LayerReport(

@@ -18,6 +18,9 @@ from .tensors import is_sparse, values_of
 
 Forward = Callable[[torch.nn.Module], Any]
 
+#: The name of a layer that is the model itself.
+THE_MODEL = "(the model)"
+
 
 def layers_of(
     model: torch.nn.Module,
@@ -29,7 +32,7 @@ def layers_of(
     for name, module in model.named_modules():
         if any(name.startswith(prefix) for prefix in closed):
             continue
-        rule, shown = rule_of(module), name or "(the model)"
+        rule, shown = rule_of(module), name or THE_MODEL
         if rule is not None:
             layers[shown] = (module, rule)
             if not rule.passes_on:
@@ -38,7 +41,7 @@ def layers_of(
             kind = type(module).__name__
             reason = f"no rule for {kind}; register_layer({kind}, ...) makes one"
             left.append(LayerReport(shown, kind, reason=reason))
-            closed.append(f"{name}.")
+            closed.append(f"{name}." if name else "")
         elif any(True for _ in module.parameters(recurse=False)):
             left.append(
                 LayerReport(shown, type(module).__name__, reason="not a convolution, nor linear")
@@ -53,26 +56,26 @@ def as_it_was(model: torch.nn.Module) -> Iterator[None]:
     In evaluation mode a pass draws no random numbers and changes no running means.
     """
     training = {module: module.training for module in model.modules()}
-    caches = [
-        (module, name, value)
+    attributes = [(vars(module), name) for module in model.modules() for name in vars(module)]
+    caches = [(held, name, held[name]) for held, name in attributes if name.startswith("_cached")]
+    buffers = [
+        (module._buffers, name, buffer, None if buffer is None else buffer.clone())
         for module in model.modules()
-        for name, value in vars(module).items()
-        if name.startswith("_cached")
+        for name, buffer in module._buffers.items()
+        if not (buffer is not None and is_lazy(buffer))
     ]
-    buffers = {
-        name: buffer.clone() for name, buffer in model.named_buffers() if not is_lazy(buffer)
-    }
     model.eval()
     try:
         yield
     finally:
         for module, flag in training.items():
             module.training = flag
-        for module, name, value in caches:
-            setattr(module, name, value)
-        now = dict(model.named_buffers())
-        for name, buffer in buffers.items():
-            now[name].copy_(buffer)
+        for held, name, value in caches:
+            held[name] = value
+        for kept, name, buffer, values in buffers:
+            kept[name] = buffer
+            if buffer is not None:
+                buffer.copy_(values)
 
 
 def run(

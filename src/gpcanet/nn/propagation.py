@@ -7,6 +7,7 @@ random walk it is D P D^-1: the kernel that goes forward also goes back.
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -212,7 +213,8 @@ class _Polynomial(torch.autograd.Function):
         ctx: Any, F: Tensor, P: GraphPropagation, alpha: float | None, n_iter: int, back: bool
     ) -> Tensor:
         ctx.P, ctx.alpha, ctx.n_iter, ctx.back = P, alpha, n_iter, back
-        return P._polynomial(F, alpha, n_iter, back)
+        with torch.autocast(F.device.type, enabled=False):  # 16 bits are too few to add up in
+            return P._polynomial(F, alpha, n_iter, back)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
@@ -230,6 +232,7 @@ def as_propagation(
     edges: Edges, edge_weight: Tensor | None, n_nodes: int, **settings: Any
 ) -> GraphPropagation:
     """The propagation that ``edges`` is or makes; a plain one is made once per tensor of edges."""
+    _check_weights(edges, edge_weight)
     if isinstance(edges, GraphPropagation):
         return edges
     if settings.get("beta", 0) > 0 or not isinstance(edges, Tensor):
@@ -243,6 +246,7 @@ def as_propagation(
 
 def graph_of(edges: Edges, edge_weight: Tensor | None, n_nodes: int | None) -> Graph:
     """The undirected graph of an edge_index, a sparse adjacency or a Graph."""
+    _check_weights(edges, edge_weight)
     if isinstance(edges, GraphPropagation):
         edges = edges.graph
     if isinstance(edges, Graph):
@@ -260,17 +264,29 @@ def graph_of(edges: Edges, edge_weight: Tensor | None, n_nodes: int | None) -> G
     return found["graph", n_nodes]
 
 
+def _check_weights(edges: Edges, edge_weight: Tensor | None) -> None:
+    if edge_weight is None:
+        return
+    if not isinstance(edges, Tensor) or edges.layout != torch.strided:
+        raise ValueError("edge_weight goes with an edge_index; other edges bring their own weights")
+    if edge_weight.requires_grad and torch.is_grad_enabled():
+        raise ValueError(
+            "edge_weight is learnt, which this propagation does not do; detach() it, or use PyG's "
+            "GCNConv"
+        )
+
+
 def _notes_on(edges: Tensor, edge_weight: Tensor | None) -> dict[Any, Any]:
     """What was made of these edges before, unless they were written to since."""
-    state = (
-        edges._version,
-        None if edge_weight is None else (id(edge_weight), edge_weight._version),
-    )
-    kept = _known.get(edges)
-    if kept is None or kept[0] != state:
-        # The weights are held with it, so that another tensor does not come by their id.
-        _known[edges] = kept = (state, {}, edge_weight)
-    return kept[1]
+    if edges.is_inference() or (edge_weight is not None and edge_weight.is_inference()):
+        return {}  # such tensors do not tell whether they were written to
+    versions = edges._version, None if edge_weight is None else edge_weight._version
+    weights, kept_versions, notes = _known.get(edges, (None, None, {}))
+    if versions != kept_versions or (weights() if weights else None) is not edge_weight:
+        notes = {}
+        held = None if edge_weight is None else weakref.ref(edge_weight)
+        _known[edges] = held, versions, notes
+    return notes
 
 
 def _to_numpy(values: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
-from .layers import weights_of
+from .layers import LayerUnset, weights_of
 from .passes import check_arguments, layers_of
 from .propagation import Edges
 from .report import InitReport, LayerReport
@@ -59,10 +59,17 @@ def _random_init_(
     layers, left = layers_of(model)
     reports = []
     for name, (layer, rule) in layers.items():
-        for weight in weights_of(layer, rule):
-            n_in, n_out = weight.matrix.shape
+        if rule.passes_on:
+            continue
+        kind = type(layer).__name__
+        try:
+            weights = weights_of(layer, rule)
+        except LayerUnset as error:
+            reports.append(LayerReport(name, kind, reason=str(error)))
+            continue
+        n_in, n_out = weights[0].matrix.shape
+        for weight in weights:
             # On the CPU, so that a seed means the same on every device.
             weight.matrix.copy_(fill(torch.empty(n_out, n_in), generator=generator).T)
-            reports.append(LayerReport(name, type(layer).__name__, n_in, n_out, is_set=True))
-    unique = {report.name: report for report in reports}
-    return InitReport(scheme, (*unique.values(), *left)).unless_nothing()
+        reports.append(LayerReport(name, kind, n_in, n_out, is_set=True))
+    return InitReport(scheme, (*reports, *left)).unless_nothing()

@@ -8,7 +8,9 @@ import torch
 
 from ..validation import check_choice
 from .data import NodeData, edges_for, suited_to
+from .init import gpca_init_
 from .models import GPCANet
+from .passes import layers_of
 from .report import InitReport
 from .zoo import INITS, build_model
 
@@ -18,7 +20,7 @@ def starting_model(
 ) -> tuple[torch.nn.Module, InitReport]:
     """A model by name for some data, initialised one way; the same seed gives the same weights.
 
-    For GPCANet, "gpca" is its own pre-training.
+    For GPCANet, "gpca" is its own pre-training; of a model with a single layer it sets that one.
     """
     check_choice("init", init, tuple(INITS))
     with torch.random.fork_rng([]):
@@ -27,9 +29,11 @@ def starting_model(
     data = suited_to(model, data)
     edges = edges_for(model, data)
     if init != "gpca":
-        return model, INITS[init](model, data.x, *edges[:1], seed=seed)
+        return model, INITS[init](model, data.x, edges.edge_index, seed=seed)
     # What gpca leaves alone, the output layer, starts like everybody's.
-    INITS["xavier"](model, data.x, *edges[:1], seed=seed)
+    INITS["xavier"](model, data.x, edges.edge_index, seed=seed)
     if isinstance(model, GPCANet):
-        return model, model.pretrain_(data.x, edges[0], seed=seed)
-    return model, INITS["gpca"](model, data.x, *edges, seed=seed)
+        return model, model.pretrain_(data.x, edges.edge_index, seed=seed)
+    layers, _ = layers_of(model)
+    alone = sum(not rule.passes_on for _, rule in layers.values()) == 1
+    return model, gpca_init_(model, data.x, *edges, last=alone, seed=seed)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+import warnings
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..atomic import check_target
 from ..linalg import report
 from ..validation import check_number
 from .checkpoint import (
     architecture,
     check_same,
+    fingerprint,
     optimizer_tensors,
+    random_state,
     read_checkpoint,
     restore_optimizer,
+    restore_random_state,
     write_checkpoint,
 )
-from .data import NodeData, edges_for, suited_to
-from .parts import partition
+from .conv import keeping_means
+from .data import SPLIT, NodeData, edges_for, suited_to
+from .parts import Batch, Batches
 
 #: Seconds between two checkpoints.
 CHECKPOINT_SECONDS = 30.0
@@ -72,30 +77,42 @@ class Settings:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "eval_every", "parts", "parts_per_batch"):
-            check_number(name, getattr(self, name), 1, advice="give a whole number", integer=True)
-        if self.patience is not None:
-            check_number("patience", self.patience, 1, advice="or use None", integer=True)
+        for name in ("epochs", "eval_every", "parts", "parts_per_batch", "patience", "seed"):
+            value, least = getattr(self, name), 0 if name == "seed" else 1
+            if name == "patience" and value is None:
+                continue
+            check_number(name, value, least, advice="give a whole number", integer=True)
+            object.__setattr__(self, name, int(value))  # numpy's own do not go into JSON
         for name in ("lr", "weight_decay"):
             check_number(name, getattr(self, name), 0, advice="1e-3 and 5e-4 are usual")
+            object.__setattr__(self, name, float(getattr(self, name)))
         if self.parts_per_batch > self.parts:
             raise ValueError(
                 f"parts_per_batch={self.parts_per_batch} of parts={self.parts}; cut the graph "
                 f"into more parts, or join fewer"
             )
+        self.torch_device()
 
     def torch_device(self) -> torch.device:
-        if self.device != "auto":
-            return torch.device(self.device)
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            return torch.empty(0, device=self.device).device
+        except (RuntimeError, AssertionError) as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"device={self.device!r} cannot be used here: {reason}") from None
 
 
 @dataclass
 class Training:
-    """How a training went. ``accuracy`` is that of the epoch best by validation."""
+    """How a training went. ``accuracy`` is that of the epoch best by validation.
+
+    ``curve`` has epoch, loss and accuracies of every look; the first, before training, no loss.
+    """
 
     accuracy: dict[str, float] = field(default_factory=dict)
     best_epoch: int = 0
+    rose: int = 0  # epoch in which validation accuracy last rose
     epochs: int = 0
     seconds: float = 0.0
     curve: list[dict[str, float]] = field(default_factory=list)
@@ -110,18 +127,23 @@ def train(
     settings: Settings | None = None,
     *,
     checkpoint: str | os.PathLike[str] | None = None,
+    notes: dict[str, Any] | None = None,
 ) -> Training:
     """Train a model for node classification; it ends with the weights best by validation.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Takes (x, edge_index); its output has a column per class.
+        Takes (x, edge_index), and edge_weight where the graph has some; its output has a column
+        per class.
     data : Dataset, NodeData or torch_geometric.data.Data
     settings : Settings, optional
     checkpoint : path, optional
         A file that is written every half a minute and when the training is stopped. Where it
-        exists, the training goes on from there, to the same end.
+        exists, the training goes on from there, to the same end; a checkpoint of another model,
+        other settings or other data is refused.
+    notes : dict, optional
+        What else a checkpoint has to agree in, such as how the model was initialised.
 
     Examples
     --------
@@ -134,13 +156,13 @@ def train(
     """
     settings = settings or Settings()
     device = settings.torch_device()
+    path = None if checkpoint is None else check_target(checkpoint, overwrite=True)
     model.to(device)
     nodes = suited_to(model, NodeData.of(data, device))
-    loop = _Loop(model, nodes, settings, None if checkpoint is None else Path(checkpoint))
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):  # the caller's random numbers stay as they are
         torch.manual_seed(settings.seed)
-        return loop.run()
+        return _Loop(model, nodes, settings, path, notes or {}).run()
 
 
 @torch.no_grad()
@@ -150,15 +172,20 @@ def probabilities_of(model: torch.nn.Module, data: Any) -> np.ndarray:
     nodes = NodeData.of(data, device)
     model.eval()
     nodes = suited_to(model, nodes)
-    return torch.softmax(model(nodes.x, *edges_for(model, nodes)), 1).cpu().numpy()
+    return torch.softmax(edges_for(model, nodes).run(model, nodes.x), 1).cpu().numpy()
 
 
 class _Loop:
     def __init__(
-        self, model: torch.nn.Module, data: NodeData, settings: Settings, checkpoint: Path | None
+        self,
+        model: torch.nn.Module,
+        data: NodeData,
+        settings: Settings,
+        path: Path | None,
+        notes: dict[str, Any],
     ) -> None:
-        self.model, self.data, self.settings, self.path = model, data, settings, checkpoint
-        self.whole = (data.x, *edges_for(model, data))
+        self.model, self.data, self.settings, self.path = model, data, settings, path
+        self.whole = Batch.of(model, data)
         self.optimizer = torch.optim.Adam(
             [parameter for parameter in model.parameters() if parameter.requires_grad],
             lr=settings.lr,
@@ -166,22 +193,24 @@ class _Loop:
         )
         self.result = Training()
         self.best: dict[str, Tensor] = {}
-        self.kept: tuple[dict[str, Tensor], dict[str, Any]] = ({}, {})
-        self.batches = _Batches(model, data, settings) if settings.parts > 1 else None
+        self.identity = {} if path is None else self._identity() | {"start": notes}
+        self.kept: tuple[dict[str, Tensor], Training] = ({}, self.result)
+        self.batches = None
+        if settings.parts > 1:
+            self.batches = Batches(
+                model, data, settings.parts, settings.parts_per_batch, settings.seed
+            )
 
     def run(self) -> Training:
         if self.path is not None and self.path.exists():
             self._resume(self.path)
         else:
-            self._look(math.nan)  # where the initialisation stands; never chosen
+            self._first_look()
         started, written = time.perf_counter() - self.result.seconds, time.perf_counter()
         self._keep()
         try:
             while not self._is_over():
-                loss = self._epoch(self.result.epochs + 1)
-                self.result.epochs += 1
-                if self.result.epochs % self.settings.eval_every == 0:
-                    self._look(loss)
+                self._epoch(self.result.epochs + 1)
                 self.result.seconds = time.perf_counter() - started
                 report("training", self.result.epochs, self.settings.epochs)
                 self._keep()
@@ -189,69 +218,101 @@ class _Loop:
                     self._write()
                     written = time.perf_counter()
         finally:
+            if self.best:  # also for who catches that it diverged
+                self.model.load_state_dict(self.best)
             self._write()
-        if self.best:
-            self.model.load_state_dict(self.best)
         return self.result
 
     def _is_over(self) -> bool:
-        result, patience = self.result, self.settings.patience
-        if result.epochs >= self.settings.epochs:
+        result, settings = self.result, self.settings
+        if result.epochs >= settings.epochs:
             return True
-        waited = result.epochs - result.best_epoch
-        return patience is not None and bool(self.best) and waited >= patience
+        if settings.patience is None or result.epochs % settings.eval_every:
+            return False
+        return result.epochs - result.rose >= settings.patience and bool(self.best)
 
     # -- an epoch -------------------------------------------------------------------------
 
-    def _epoch(self, epoch: int) -> float:
+    def _epoch(self, epoch: int) -> None:
         self.model.train()
-        if self.batches is None:
-            return self._step(self.whole, self.data.train, self.data.y[self.data.train], epoch)
-        losses = [self._step(inputs, rows, y, epoch) for inputs, rows, y in self.batches.of(epoch)]
-        return float(np.mean(losses))
+        batches = [self.whole] if self.batches is None else self.batches.of(epoch)
+        loss = float(np.mean([self._step(batch, epoch) for batch in batches]))
+        if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
+            raise self._diverged("a weight is no finite number", epoch)
+        self.result.epochs = epoch
+        if epoch % self.settings.eval_every == 0 or epoch == self.settings.epochs:
+            self._look(loss)
 
-    def _step(self, inputs: tuple[Any, ...], rows: Tensor, y: Tensor, epoch: int) -> float:
+    def _step(self, batch: Batch, epoch: int) -> float:
         self.optimizer.zero_grad(set_to_none=True)
-        loss = torch.nn.functional.cross_entropy(self.model(*inputs)[rows], y)
+        output = batch.edges.run(self.model, batch.x)
+        loss = torch.nn.functional.cross_entropy(output[batch.rows], batch.y)
         value = float(loss.detach())
         if not math.isfinite(value):
-            raise TrainingDiverged(
-                f"the loss is {value} in epoch {epoch}; use a smaller lr than "
-                f"{self.settings.lr:g}, or scale the features"
-            )
+            raise self._diverged(f"the loss is {value}", epoch)
         loss.backward()
         self.optimizer.step()
         return value
 
+    def _diverged(self, what: str, epoch: int) -> TrainingDiverged:
+        return TrainingDiverged(
+            f"{what} in epoch {epoch}; use a smaller lr than {self.settings.lr:g}, or scale the "
+            f"features"
+        )
+
+    def _first_look(self) -> None:
+        """Where the initialisation stands, which is never chosen; and whether all fits."""
+        n, d = self.data.x.shape
+        try:
+            columns = self._look(None)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(
+                f"the model does not take {n} nodes with {d} features: {reason}"
+            ) from error
+        if columns < self.data.n_classes:
+            raise ValueError(
+                f"the model has {columns} outputs for {self.data.n_classes} classes; give it one "
+                f"per class"
+            )
+
     @torch.no_grad()
-    def _look(self, loss: float) -> None:
+    def _look(self, loss: float | None) -> int:
         self.model.eval()
-        predicted = self.model(*self.whole).argmax(1)
+        with keeping_means(self.model):
+            output = self.whole.edges.run(self.model, self.whole.x)
+        if not bool(torch.isfinite(output).all()):
+            raise self._diverged("an output is no finite number", self.result.epochs)
+        predicted = output.argmax(1)
         accuracy = {
             name: float((predicted[nodes] == self.data.y[nodes]).double().mean())
-            for name in ("train", "validation", "test")
+            for name in SPLIT
             if len(nodes := getattr(self.data, name))
         }
         result = self.result
-        result.curve.append({"epoch": result.epochs, "loss": loss, **accuracy})
-        if result.epochs == 0:
-            return
+        told = {} if loss is None else {"loss": loss}
+        result.curve.append({"epoch": result.epochs, **told, **accuracy})
+        if loss is None:
+            return output.shape[1]
         gain = accuracy["validation"] - result.accuracy.get("validation", -1.0)
+        if gain > 0:
+            result.rose = result.epochs
         if gain > 0 or (gain == 0 and self.settings.later_of_ties):
             result.accuracy, result.best_epoch = accuracy, result.epochs
             self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
+        return output.shape[1]
 
     # -- where it stands ------------------------------------------------------------------
 
-    def _notes(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint has to agree in to be gone on from."""
         settings = asdict(self.settings)
-        for free in ("device", "epochs"):  # a training may go on elsewhere, and for longer
+        for free in ("device", "epochs", "lr"):  # it may go on elsewhere, longer, more carefully
             del settings[free]
-        sizes = {"nodes": self.data.graph.n_nodes, "edges": self.data.graph.n_edges}
         return {
             "model": architecture(self.model),
             "settings": settings,
-            "data": {**sizes, "features": self.data.x.shape[1], "train": len(self.data.train)},
+            "data": fingerprint(self.data),
         }
 
     def _keep(self) -> None:
@@ -260,26 +321,32 @@ class _Loop:
             return
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= optimizer_tensors(self.optimizer)
-        tensors["random"] = torch.get_rng_state()
+        tensors |= random_state(self.data.x.device)
         tensors = {name: tensor.clone() for name, tensor in tensors.items()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
-        self.kept = tensors, {**self._notes(), "result": _without_nan(self.result.to_json())}
+        self.kept = tensors, replace(self.result, curve=self.result.curve[:])
 
     def _write(self) -> None:
-        if self.path is not None:
-            write_checkpoint(self.path, *self.kept)
+        if self.path is None:
+            return
+        tensors, result = self.kept
+        try:
+            write_checkpoint(self.path, tensors, {**self.identity, "result": result.to_json()})
+        except OSError as error:
+            warnings.warn(
+                f"{self.path} could not be written ({error}); the training goes on without it",
+                stacklevel=2,
+            )
 
     def _resume(self, path: Path) -> None:
         tensors, notes = read_checkpoint(path)
-        for what, wanted in self._notes().items():
+        for what, wanted in self.identity.items():
             check_same(path, what, notes[what], wanted)
         self.model.load_state_dict(_under("model.", tensors))
         self.best = _under("best.", tensors)
         restore_optimizer(self.optimizer, tensors)
-        torch.set_rng_state(tensors["random"])
+        restore_random_state(tensors, self.data.x.device)
         self.result = Training(**notes["result"])
-        for look in self.result.curve:
-            look["loss"] = math.nan if look["loss"] is None else look["loss"]
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -288,41 +355,3 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         for name, tensor in tensors.items()
         if name.startswith(prefix)
     }
-
-
-def _without_nan(result: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no NaN."""
-    curve = [{k: None if v != v else v for k, v in look.items()} for look in result["curve"]]
-    return {**result, "curve": curve}
-
-
-#: What the model takes, the rows that have a loss, and their labels.
-Batch = tuple[tuple[Any, ...], Tensor, Tensor]
-
-
-class _Batches:
-    """Parts of the graph, joined at random anew for each epoch."""
-
-    def __init__(self, model: torch.nn.Module, data: NodeData, settings: Settings) -> None:
-        self.model, self.data, self.settings = model, data, settings
-        self.parts = partition(data.graph, settings.parts, seed=settings.seed)
-        self._kept: dict[int, Batch] = {}
-
-    def of(self, epoch: int) -> Iterator[Batch]:
-        # Seeded by the epoch, so that a resumed training sees the same parts in the same order.
-        order = np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.parts))
-        for start in range(0, len(order), self.settings.parts_per_batch):
-            chosen = order[start : start + self.settings.parts_per_batch]
-            batch = self._batch(chosen)
-            if len(batch[1]):
-                yield batch
-
-    def _batch(self, chosen: np.ndarray) -> Batch:
-        key = int(chosen[0])
-        if len(chosen) == 1 and key in self._kept:
-            return self._kept[key]
-        part = self.data.part(np.sort(np.concatenate([self.parts[i] for i in chosen])))
-        batch = (part.x, *edges_for(self.model, part)), part.train, part.y[part.train]
-        if len(chosen) == 1:
-            self._kept[key] = batch
-        return batch

@@ -16,6 +16,7 @@ from .console import Console
 from .learnt import columns_as_learnt, remember_columns
 from .options import Input, Results
 from .report import Report
+from .splits import check_labelled, hold_out
 
 
 def run(
@@ -94,13 +95,12 @@ def _learn(
     is_kept: bool,
 ) -> tuple[GPCAClassifier, Report | None, np.ndarray]:
     """A model, what labels kept back say of it, and the probabilities of every node."""
-    if not np.any(dataset.y >= 0):
-        raise ValueError("no node has a label; give --labels, or --label with a column of features")
+    check_labelled(dataset)
     has_split = dataset.has_split
     if has_split and not len(dataset.train):
         raise ValueError("the split has no labelled node for train; mark some, or drop that column")
     if not has_split:
-        dataset = _hold_out(dataset, test_share, seed)
+        dataset = hold_out(dataset, seed, test=test_share)
     with console.phase("learning"):
         model = _fit(dataset, settings)
     report = _report(
@@ -135,18 +135,6 @@ def _named(dataset: Dataset, codes: np.ndarray) -> np.ndarray:
     y = np.full(len(codes), None, object)
     y[codes >= 0] = dataset.class_names[codes[codes >= 0]]
     return y
-
-
-def _hold_out(dataset: Dataset, share: float, seed: int) -> Dataset:
-    """A share of every class for the test; each class keeps at least one label to learn from."""
-    rng = np.random.default_rng(seed)
-    train, test = [], []
-    for code in range(dataset.n_classes):
-        members = rng.permutation(np.flatnonzero(dataset.y == code))
-        n_test = min(round(share * len(members)), len(members) - 1)
-        test.append(members[:n_test])
-        train.append(members[n_test:])
-    return replace(dataset, train=np.concatenate(train), test=np.concatenate(test))
 
 
 def _report(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..atomic import check_target
-from ..datasets import Dataset
 from ..files import write_predictions
 from .console import Console
 from .options import Input, Results
 from .report import Report
+from .splits import check_labelled, hold_out
 
 #: Without a split: shares of every class for validation and test.
 VALIDATION_SHARE, TEST_SHARE = 0.1, 0.2
@@ -46,7 +45,9 @@ def run(
     if len(gpca.get("alpha", ())) == 1:
         gpca = {**gpca, "alpha": gpca["alpha"][0]}
     dataset = data.load(console)
-    dataset = dataset if dataset.has_split else _split(dataset, how.seed)
+    check_labelled(dataset)
+    if not dataset.has_split:
+        dataset = hold_out(dataset, how.seed, test=TEST_SHARE, validation=VALIDATION_SHARE)
     nodes = NodeData.of(dataset)
     with console.phase("initialising"):
         model, told = starting_model(model_name, nodes, init=init, seed=how.seed, **shape, **gpca)
@@ -96,24 +97,3 @@ def run(
     files = f"written: {', '.join(results.written)} " if results.written else ""
     ending = f"\n{files}({sum(console.seconds.values()):.1f} s)"
     console.result(values, *([] if report is None else [report.show()]), ending)
-
-
-def _split(dataset: Dataset, seed: int) -> Dataset:
-    """Shares of every class for validation and test; each keeps at least one label to learn."""
-    rng = np.random.default_rng(seed)
-    train, validation, test = [], [], []
-    for code in range(dataset.n_classes):
-        members = rng.permutation(np.flatnonzero(dataset.y == code))
-        n_test = min(round(TEST_SHARE * len(members)), max(0, len(members) - 2))
-        n_validation = min(max(1, round(VALIDATION_SHARE * len(members))), len(members) - 1)
-        test.append(members[:n_test])
-        validation.append(members[n_test : n_test + n_validation])
-        train.append(members[n_test + n_validation :])
-    if not train:
-        raise ValueError("no node has a label; give --labels, or --label with a column of features")
-    return replace(
-        dataset,
-        train=np.concatenate(train),
-        validation=np.concatenate(validation),
-        test=np.concatenate(test),
-    )

@@ -266,6 +266,8 @@ class _Loop:
         try:
             columns = self._look(None)
         except RuntimeError as error:
+            if "memory" in str(error):
+                raise
             reason = str(error).splitlines()[0]
             raise ValueError(
                 f"the model does not take {n} nodes with {d} features: {reason}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .markdown import amount, gigabytes, left_out, outcome_rows, percent, seconds, table
+from ..markdown import table
+from .markdown import amount, gigabytes, left_out, outcome_rows, percent, seconds
 
 Results = dict[str, Any]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..atomic import whole_file
-from .machine import machine, versions
+from ..machine import machine, versions
 from .page import page
 from .setting import SIZES, Setting
 

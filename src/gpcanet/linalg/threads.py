@@ -50,14 +50,25 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()  # looking for the libraries takes longer than their use
 
 
+def given_cores() -> int:
+    """Cores that the system lets this process run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def usable_cores() -> int:
+    """Cores this process may use: those it was given, and no more than OMP_NUM_THREADS says."""
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    return min(given_cores(), int(said)) if said.isdigit() and int(said) > 0 else given_cores()
+
+
 def in_turn(work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
     """The result of each piece, in their order, several being worked on at a time.
 
     Each has BLAS on one thread: whole products in parallel wait for nobody, where the threads
     inside one wait for each other, for long if other processes want the cores too.
     """
-    affinity = getattr(os, "sched_getaffinity", None)
-    n_workers = min(WORKERS, len(affinity(0)) if affinity else os.cpu_count() or 1)
+    n_workers = min(WORKERS, usable_cores())
     waiting: deque[Future[R]] = deque()
     with one_blas_thread(), ThreadPoolExecutor(n_workers) as pool:
         for piece in pieces:

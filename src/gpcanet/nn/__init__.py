@@ -3,6 +3,7 @@
 Needs the extra ``nn``: torch, torch-geometric, safetensors and pymetis.
 """
 
+from ..outcome import Training, TrainingDiverged
 from .conv import GCNConv, GPCAConv
 from .data import NodeData
 from .init import gpca_init_
@@ -12,7 +13,7 @@ from .parts import partition
 from .propagation import GraphPropagation
 from .random_init import he_init_, orthogonal_init_, xavier_init_
 from .report import InitReport, LayerReport
-from .training import Settings, Training, TrainingDiverged, train
+from .training import Settings, train
 
 __all__ = [
     "GCN",

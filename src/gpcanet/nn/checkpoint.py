@@ -13,7 +13,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from ..atomic import whole_file
-from .data import SPLIT, NodeData
+from ..outcome import SPLIT
+from .data import NodeData
 from .tensors import values_of
 
 FORMAT = "gpcanet training 1"

@@ -15,13 +15,12 @@ from torch import Tensor
 
 from ..datasets import Dataset
 from ..graph import Graph
+from ..outcome import SPLIT
 from .conv import GCNConv
 from .models import GPCANet
 from .passes import as_it_was
 from .propagation import as_propagation
 from .tensors import feature_tensor, is_sparse, rows_of, values_of
-
-SPLIT = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)

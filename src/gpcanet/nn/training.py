@@ -6,7 +6,7 @@ import math
 import os
 import time
 import warnings
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..atomic import check_target
 from ..linalg import report
+from ..outcome import SPLIT, Training, TrainingDiverged
 from ..validation import check_number
 from .checkpoint import (
     architecture,
@@ -29,15 +30,11 @@ from .checkpoint import (
     write_checkpoint,
 )
 from .conv import keeping_means
-from .data import SPLIT, NodeData, edges_for, suited_to
+from .data import NodeData, edges_for, suited_to
 from .parts import Batch, Batches
 
 #: Seconds between two checkpoints.
 CHECKPOINT_SECONDS = 30.0
-
-
-class TrainingDiverged(ValueError):
-    """The loss is no number any more."""
 
 
 @dataclass(frozen=True)
@@ -101,24 +98,6 @@ class Settings:
         except (RuntimeError, AssertionError) as error:
             reason = str(error).splitlines()[0]
             raise ValueError(f"device={self.device!r} cannot be used here: {reason}") from None
-
-
-@dataclass
-class Training:
-    """How a training went. ``accuracy`` is that of the epoch best by validation.
-
-    ``curve`` has epoch, loss and accuracies of every look; the first, before training, no loss.
-    """
-
-    accuracy: dict[str, float] = field(default_factory=dict)
-    best_epoch: int = 0
-    rose: int = 0  # epoch in which validation accuracy last rose
-    epochs: int = 0
-    seconds: float = 0.0
-    curve: list[dict[str, float]] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def train(
@@ -292,15 +271,9 @@ class _Loop:
             if len(nodes := getattr(self.data, name))
         }
         result = self.result
-        told = {} if loss is None else {"loss": loss}
-        result.curve.append({"epoch": result.epochs, **told, **accuracy})
         if loss is None:
-            return output.shape[1]
-        gain = accuracy["validation"] - result.accuracy.get("validation", -1.0)
-        if gain > 0:
-            result.rose = result.epochs
-        if gain > 0 or (gain == 0 and self.settings.later_of_ties):
-            result.accuracy, result.best_epoch = accuracy, result.epochs
+            result.curve.append({"epoch": 0, **accuracy})
+        elif result.take(result.epochs, loss, accuracy, later=self.settings.later_of_ties):
             self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
         return output.shape[1]
 

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from . import __version__
 
 #: Whatever takes part in a measurement, under the name it is installed by.
 PACKAGES = (

@@ -18,6 +18,7 @@ from ..linalg.weights import eigenvectors_needed, mixing
 from ..validation import check_number
 from .conv import GCNConv, GPCAConv
 from .directions import leading_directions
+from .dropout import Dropout
 from .propagation import Edges, GraphPropagation, as_propagation
 from .report import InitReport, LayerReport
 from .tensors import to_numpy_or_scipy
@@ -91,7 +92,7 @@ class GPCANet(torch.nn.Module):
             )
         self.in_channels, self.hidden_channels = in_channels, hidden_channels
         self.num_layers, self.out_channels = num_layers, out_channels
-        self.dropout = torch.nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.act = activation_resolver(act)
         widths = [in_channels] + [hidden_channels] * num_layers
         self.convs = torch.nn.ModuleList(
@@ -198,7 +199,11 @@ def _components(conv: GPCAConv, x: Tensor, P: GraphPropagation, k: int) -> np.nd
 
 
 class GCN(pyg.GCN):
-    """PyG's ``GCN`` with our propagation: the same model and the same names of weights."""
+    """PyG's ``GCN`` with our propagation and dropout: the same model, the same names of weights."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.dropout: Dropout = Dropout(self.get_submodule("dropout").p)
 
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> GCNConv:
         return GCNConv(in_channels, out_channels, **kwargs)

@@ -1,0 +1,81 @@
+"""Dropout does what torch's does, by other random numbers."""
+
+import pytest
+import torch
+
+from gpcanet.nn.dropout import Dropout
+
+
+@pytest.mark.parametrize("p", [0.1, 0.2, 0.5, 0.9])
+def test_the_right_share_is_dropped_and_the_rest_is_scaled_up(p):
+    torch.manual_seed(0)
+    out = Dropout(p)(torch.ones(1000, 200))
+    share = float((out == 0).double().mean())
+    assert abs(share - p) < 4 * (p * (1 - p) / 200_000) ** 0.5 + 2**-16
+    assert out[out != 0].unique().tolist() == pytest.approx([1 / (1 - p)], rel=1e-6)
+    assert float(out.double().mean()) == pytest.approx(1.0, abs=0.03)
+
+
+def test_entries_are_dropped_independently():
+    torch.manual_seed(0)
+    kept = (Dropout(0.5)(torch.ones(4000, 50)) > 0).double()
+    assert float((torch.corrcoef(kept.T) - torch.eye(50)).abs().max()) < 5 * 4000**-0.5
+    assert float((kept.mean(1) - 0.5).abs().max()) < 5 * (0.25 / 50) ** 0.5
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_values_are_kept_or_dropped_and_the_type_stays(dtype):
+    torch.manual_seed(1)
+    x = torch.randn(50, 20, dtype=dtype)
+    before = x.clone()
+    out = Dropout(0.5)(x)
+    assert out.dtype == dtype
+    assert torch.equal(out, torch.where(out == 0, 0, 2 * x))
+    assert torch.equal(x, before)
+
+
+def test_nothing_is_dropped_when_it_should_not():
+    x = torch.randn(30, 5)
+    assert torch.equal(Dropout(0.5).eval()(x), x)
+    state = torch.get_rng_state()
+    assert torch.equal(Dropout(0.0)(x), x)
+    assert torch.equal(Dropout(0.5).eval()(x), x)
+    assert torch.equal(torch.get_rng_state(), state)  # nor is a random number used up
+
+
+def test_with_probability_one_all_is_dropped():
+    assert not Dropout(1.0)(torch.ones(10, 3)).any()
+
+
+def test_the_seed_of_torch_decides():
+    x, dropout = torch.ones(100, 10), Dropout(0.5)
+    torch.manual_seed(3)
+    first, second = dropout(x), dropout(x)
+    torch.manual_seed(3)
+    assert torch.equal(dropout(x), first)
+    assert torch.equal(dropout(x), second)
+    assert not torch.equal(first, second)
+    torch.manual_seed(4)
+    assert not torch.equal(dropout(x), first)
+
+
+def test_the_gradient_is_the_mask():
+    torch.manual_seed(0)
+    x = torch.rand(40, 30).add(0.5).requires_grad_()
+    out = Dropout(0.3)(x)
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, (out / x).detach())
+    assert x.grad.unique().tolist() == pytest.approx([0, 1 / 0.7])
+
+
+def test_the_mean_of_many_is_the_input():
+    torch.manual_seed(0)
+    x, dropout = torch.linspace(-2, 2, 50), Dropout(0.5)
+    mean = torch.stack([dropout(x) for _ in range(4000)]).mean(0)
+    # The spread of one is |x|.
+    assert float(((mean - x).abs() / x.abs()).max()) < 5 * 4000**-0.5
+
+
+def test_bad_probabilities_are_refused_as_by_torch():
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        Dropout(1.5)

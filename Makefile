@@ -5,13 +5,17 @@ BIN    := $(VENV)/bin
 # The version whose default build is for the CPU; the package itself takes any torch >= 2.4.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test lint bench page clean
+.PHONY: demo test slow lint bench evidence page clean
 
 demo: $(VENV)/demo.ready
 	$(BIN)/gpcanet demo --force
 
 test: $(VENV)/test.ready lint
 	$(BIN)/python -m pytest
+
+# What takes minutes each: the published numbers of Cora by the authors' own settings.
+slow: $(VENV)/test.ready
+	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/test.ready
 	$(BIN)/ruff check .
@@ -22,8 +26,15 @@ lint: $(VENV)/test.ready
 bench: $(VENV)/bench.ready
 	$(BIN)/gpcanet bench --size full --parts "$(PARTS)" --out benchmarks/results --docs docs --force
 
+# The paper's experiments: hours. Stopped, it goes on from the journal.
+JOURNAL ?= evidence.jsonl
+evidence: $(VENV)/test.ready
+	$(BIN)/gpcanet reproduce --journal $(JOURNAL)
+	$(BIN)/gpcanet report $(JOURNAL) --output docs --name evidence --force
+
 page: $(VENV)/demo.ready
 	$(BIN)/gpcanet bench --page-only --out benchmarks/results --docs docs
+	$(BIN)/gpcanet report docs/evidence.json --output docs --name evidence --force
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -127,15 +127,19 @@ FORBIDDEN = {
 RESERVED = {
     ("gpcanet.cli",): ("gpcanet.cli", "gpcanet.__main__"),
     ("gpcanet.bench",): ("gpcanet.bench", "gpcanet.cli"),
+    ("gpcanet.paper",): ("gpcanet.paper", "gpcanet.cli"),
     ("typer", "rich"): ("gpcanet.cli",),
-    ("matplotlib",): ("gpcanet.cli", "gpcanet.bench"),
+    ("matplotlib",): ("gpcanet.cli", "gpcanet.bench", "gpcanet.paper.figures"),
+    ("jinja2", "markupsafe"): ("gpcanet.paper.render",),
     ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets", "gpcanet.bench"),
     ("safetensors",): ("gpcanet.persistence", "gpcanet.nn"),
-    ("torch", "torch_geometric"): ("gpcanet.nn", "gpcanet.bench"),
+    ("torch", "torch_geometric"): (
+        "gpcanet.nn", "gpcanet.bench", "gpcanet.paper.networks", "gpcanet.paper.runner",
+    ),
     ("pymetis",): ("gpcanet.nn",),
-    ("gpcanet.nn",): ("gpcanet.nn", "gpcanet.cli"),
+    ("gpcanet.nn",): ("gpcanet.nn", "gpcanet.cli", "gpcanet.paper.networks"),
     ("sknetwork", "GraphPCA"): ("gpcanet.bench",),
-}
+}  # fmt: skip
 
 
 def broken_rules(module, imported):
@@ -195,6 +199,8 @@ def test_modules_import_only_from_the_layers_below(file):
         ("gpcanet.cli.bench", "from ..bench.results import PARTS", set()),
         ("gpcanet.bench.peers", "import torch, sknetwork.embedding", set()),
         ("gpcanet.bench.peers", "import rich", {"rich"}),
+        ("gpcanet.paper.heads", "from ..nn import train", {"gpcanet.nn.train"}),
+        ("gpcanet.nn.training", "from ..paper import cells", {"gpcanet.paper.cells"}),
         ("gpcanet.gpca", "import rich.table", {"rich.table"}),
         ("gpcanet.gpca", "import pyarrow as pa", {"pyarrow"}),
     ],

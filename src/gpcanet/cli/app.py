@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
+from . import evidence
 from . import options as o
 from .console import Console, put
 
@@ -33,6 +34,8 @@ datasets_app = typer.Typer(
     invoke_without_command=True,
 )
 app.add_typer(datasets_app)
+app.command()(evidence.reproduce)
+app.command()(evidence.report)
 
 BAD_INPUT, INTERRUPTED = 2, 128 + signal.SIGINT
 

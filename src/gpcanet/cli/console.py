@@ -83,13 +83,18 @@ class Console:
         if seconds >= LONG_SECONDS and not _can_draw():
             self.note(f"{name}: {seconds:.1f} s")
 
-    def progress(self, what: str, done: int, total: int | None) -> None:
+    @property
+    def draws(self) -> bool:
+        """Whether there is a bar now."""
+        return self._bars is not None
+
+    def progress(self, what: str, done: int, total: int | None, text: str | None = None) -> None:
         """Take a report of a download, a solver, or a search among settings."""
         if self._bars is None:
             return
         if what not in self._tasks:
             self._tasks[what] = self._bars.add_task(what, total=total)
-        self._bars.update(self._tasks[what], completed=done, total=total)
+        self._bars.update(self._tasks[what], completed=done, total=total, description=text or what)
 
     @contextmanager
     def _bar(self, name: str) -> Iterator[None]:

@@ -1,0 +1,160 @@
+"""Heads on a fixed embedding: trained by Adam as the paper does, or fitted in closed form.
+
+The rows of a fixed embedding need no graph, and a head has a few thousand weights: the machinery of
+torch would take longer than the work, which is written out in numpy instead.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import softmax
+
+from ..datasets import Dataset
+from ..head import Head
+from ..outcome import SPLIT, Training, TrainingDiverged
+from .cells import Setup
+
+#: Of Adam, as everywhere.
+FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
+
+Weights = list[np.ndarray]  # a matrix and a row of biases for each layer
+
+
+def fit_head(Z: np.ndarray, data: Dataset, setup: Setup, seed: int) -> Training:
+    """Train the head that a setup names on some rows of Z, select by others, test on the rest."""
+    nodes = {name: getattr(data, name) for name in SPLIT}
+    started = time.perf_counter()
+    if setup["head"] == "logistic":
+        head = Head(setup["C"], unit_rows=setup["unit_rows"])
+        head.fit(Z[nodes["train"]], data.y[nodes["train"]])
+        classes = np.unique(data.y[nodes["train"]])
+        result = Training(
+            accuracy={
+                name: _share(classes[head.predict_proba(Z[rows]).argmax(1)] == data.y[rows])
+                for name, rows in nodes.items()
+            }
+        )
+    else:
+        result = _by_adam(Z, data, nodes, setup, np.random.Generator(np.random.SFC64(seed)))
+    result.seconds = time.perf_counter() - started
+    return result
+
+
+def _by_adam(
+    Z: np.ndarray,
+    data: Dataset,
+    nodes: dict[str, np.ndarray],
+    setup: Setup,
+    rng: np.random.Generator,
+) -> Training:
+    # Entries that survive dropout twice are those that survive one dropout of more.
+    dropout = 1 - (1 - setup["dropout"]) ** setup["dropouts"]
+    hidden = [] if setup["head"] == "linear" else [Z.shape[1]]
+    weights = initial_weights([Z.shape[1], *hidden, data.n_classes], rng)
+    adam = Adam(weights, setup["lr"], setup["weight_decay"])
+    truth = np.eye(data.n_classes, dtype=np.float32)[data.y[nodes["train"]]]
+    rows = {name: np.ascontiguousarray(Z[found], np.float32) for name, found in nodes.items()}
+    result, epochs = Training(), setup["epochs"]
+    for epoch in range(1, epochs + 1):
+        loss, gradients = loss_and_gradients(weights, rows["train"], truth, dropout, rng)
+        if not math.isfinite(loss):
+            raise TrainingDiverged(f"the loss is {loss} in epoch {epoch}")
+        adam.step_(gradients)
+        if epoch % setup["eval_every"] == 0 or epoch == epochs:
+            accuracy = _accuracies(weights, rows, data, nodes, ["validation"])
+            if accuracy["validation"] >= result.accuracy.get("validation", 0):
+                accuracy = _accuracies(weights, rows, data, nodes, SPLIT)  # it may be the best
+            result.take(epoch, loss, accuracy, later=setup["later_of_ties"])
+    return result
+
+
+def _accuracies(
+    weights: Weights,
+    rows: dict[str, np.ndarray],
+    data: Dataset,
+    nodes: dict[str, np.ndarray],
+    wanted: Sequence[str],
+) -> dict[str, float]:
+    found = {name: _outputs(weights, rows[name]).argmax(1) for name in wanted}
+    return {name: _share(found[name] == data.y[nodes[name]]) for name in wanted}
+
+
+def _share(right: np.ndarray) -> float:
+    return float(np.count_nonzero(right) / len(right))
+
+
+# -- linear layers with a ReLU between --------------------------------------------------------
+
+
+def initial_weights(widths: list[int], rng: np.random.Generator) -> Weights:
+    """As torch's linear layers begin: uniform within one over the root of the width."""
+    weights = []
+    for n_in, n_out in pairwise(widths):
+        for shape in ((n_in, n_out), (n_out,)):
+            weights.append(rng.uniform(-(n_in**-0.5), n_in**-0.5, shape).astype(np.float32))
+    return weights
+
+
+def _outputs(weights: Weights, x: np.ndarray) -> np.ndarray:
+    for layer in range(0, len(weights), 2):
+        x = x @ weights[layer] + weights[layer + 1]
+        if layer + 2 < len(weights):
+            x = np.maximum(x, 0)
+    return x
+
+
+def loss_and_gradients(
+    weights: Weights, x: np.ndarray, truth: np.ndarray, dropout: float, rng: np.random.Generator
+) -> tuple[float, Weights]:
+    """Mean cross-entropy and its gradient; dropout acts on the input of every layer."""
+    inputs, masks = [], []
+    for layer in range(0, len(weights), 2):
+        masks.append(kept(x.shape, dropout, rng) if dropout else None)
+        inputs.append(x if masks[-1] is None else x * masks[-1])
+        x = inputs[-1] @ weights[layer] + weights[layer + 1]
+        if layer + 2 < len(weights):
+            x = np.maximum(x, 0)
+    probabilities = softmax(x, axis=1)
+    likely = np.maximum((probabilities * truth).sum(axis=1), np.finfo(np.float32).tiny)
+    slope = (probabilities - truth) / np.float32(len(truth))
+    gradients: Weights = []
+    for layer in range(len(inputs) - 1, -1, -1):
+        gradients[:0] = [inputs[layer].T @ slope, slope.sum(axis=0)]
+        if layer:
+            slope = slope @ weights[2 * layer].T
+            mask = masks[layer]
+            slope = slope if mask is None else slope * mask
+            slope = slope * (inputs[layer] > 0)
+    return float(-np.log(likely).mean()), gradients
+
+
+def kept(shape: tuple[int, ...], p: float, rng: np.random.Generator) -> np.ndarray:
+    """0 with probability p, else 1 / (1 - p)."""
+    return (rng.random(shape, np.float32) >= p) * np.float32(1 / (1 - p))
+
+
+class Adam:
+    """torch's Adam, the decay added to the gradient."""
+
+    def __init__(self, weights: Weights, lr: float, weight_decay: float) -> None:
+        self.weights, self.lr, self.weight_decay = weights, lr, weight_decay
+        self.first = [np.zeros_like(weight) for weight in weights]
+        self.second = [np.zeros_like(weight) for weight in weights]
+        self.steps = 0
+
+    def step_(self, gradients: Weights) -> None:
+        self.steps += 1
+        rate = np.float32(self.lr / (1 - FIRST_DECAY**self.steps))
+        correction = np.float32((1 - SECOND_DECAY**self.steps) ** -0.5)
+        moments = zip(self.weights, gradients, self.first, self.second, strict=True)
+        for weight, gradient, first, second in moments:
+            decayed = gradient + np.float32(self.weight_decay) * weight
+            first += np.float32(1 - FIRST_DECAY) * (decayed - first)
+            second *= np.float32(SECOND_DECAY)
+            second += np.float32(1 - SECOND_DECAY) * decayed * decayed
+            weight -= rate * first / (np.sqrt(second) * correction + np.float32(EPSILON))

@@ -40,6 +40,7 @@ def test_the_theory_names_tests_and_objects():
         "docs/decisions.md",
         "docs/guide-path.md",
         "docs/guide-init.md",
+        "docs/evidence.md",
     ],
 )
 def test_links_and_make_targets_of_the_documents_exist(document):

@@ -135,6 +135,7 @@ RESERVED = {
     ("safetensors",): ("gpcanet.persistence", "gpcanet.nn"),
     ("torch", "torch_geometric"): (
         "gpcanet.nn", "gpcanet.bench", "gpcanet.paper.networks", "gpcanet.paper.runner",
+        "gpcanet.paper.torch_draws",
     ),
     ("pymetis",): ("gpcanet.nn",),
     ("gpcanet.nn",): ("gpcanet.nn", "gpcanet.cli", "gpcanet.paper.networks"),

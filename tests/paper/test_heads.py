@@ -1,6 +1,7 @@
 """Heads written out in numpy are what torch and scikit-learn make of the same numbers."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from sklearn.preprocessing import normalize
 from gpcanet.datasets import block_model
 from gpcanet.outcome import Training
 from gpcanet.paper.cells import Setup
-from gpcanet.paper.heads import Adam, fit_head, initial_weights, kept, loss_and_gradients
+from gpcanet.paper.heads import Adam, NumpyDraws, fit_head, loss_and_gradients
+from gpcanet.paper.torch_draws import TorchDraws
 
 WIDTHS = {"linear": [6, 4], "two-layer": [6, 6, 4]}
 
@@ -56,13 +58,13 @@ def by_torch(weights, x, truth, masks):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-11), (np.float32, 2e-5)])
 def test_loss_and_gradients_are_those_of_autograd(head, dropout, dtype, tolerance):
     rng = generator(1)
-    weights = [weight.astype(dtype) for weight in initial_weights(WIDTHS[head], rng)]
+    weights = [weight.astype(dtype) for weight in NumpyDraws(1).weights(WIDTHS[head])]
     x = rng.standard_normal((25, 6)).astype(dtype)
     truth = np.eye(4, dtype=dtype)[rng.integers(0, 4, 25)]
-    loss, gradients = loss_and_gradients(weights, x, truth, dropout, generator(2))
-    again, masks = generator(2), None
+    loss, gradients = loss_and_gradients(weights, x, truth, NumpyDraws(2, dropout))
+    again, masks = NumpyDraws(2, dropout), None
     if dropout:
-        masks = [kept((25, 6), dropout, again).astype(dtype) for _ in WIDTHS[head][1:]]
+        masks = [again.kept((25, 6)).astype(dtype) for _ in WIDTHS[head][1:]]
     expected, slopes = by_torch(weights, x, truth, masks)
     assert loss == pytest.approx(expected, rel=tolerance)
     assert len(gradients) == len(slopes)
@@ -73,7 +75,7 @@ def test_loss_and_gradients_are_those_of_autograd(head, dropout, dtype, toleranc
 def test_a_hopeless_answer_has_a_finite_loss():
     weights = [np.array([[200.0, -200.0]], np.float32), np.zeros(2, np.float32)]
     x, truth = np.ones((1, 1), np.float32), np.array([[0, 1]], np.float32)
-    loss, gradients = loss_and_gradients(weights, x, truth, 0, generator())
+    loss, gradients = loss_and_gradients(weights, x, truth, NumpyDraws(0))
     assert 80 < loss < 410
     np.testing.assert_allclose(gradients[0], [[1, -1]])
 
@@ -81,7 +83,7 @@ def test_a_hopeless_answer_has_a_finite_loss():
 @pytest.mark.parametrize("weight_decay", [0, 0.05])
 def test_adam_is_torchs(weight_decay):
     rng = generator(3)
-    weights = initial_weights([6, 6, 4], rng)
+    weights = NumpyDraws(3).weights([6, 6, 4])
     parameters = [torch.nn.Parameter(torch.from_numpy(weight.copy())) for weight in weights]
     ours = Adam(weights, 0.1, weight_decay)
     theirs = torch.optim.Adam(parameters, lr=0.1, weight_decay=weight_decay)
@@ -96,7 +98,7 @@ def test_adam_is_torchs(weight_decay):
 
 
 def test_weights_begin_as_those_of_torchs_linear_layers():
-    first, bias, second, last = initial_weights([100, 400, 7], generator())
+    first, bias, second, last = NumpyDraws(0).weights([100, 400, 7])
     assert [w.shape for w in (first, bias, second, last)] == [(100, 400), (400,), (400, 7), (7,)]
     theirs = torch.nn.Linear(100, 400)
     for ours, parameter in ((first, theirs.weight), (bias, theirs.bias)):
@@ -108,10 +110,69 @@ def test_weights_begin_as_those_of_torchs_linear_layers():
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.75])
 def test_dropout_keeps_the_right_share_at_the_right_scale(p):
-    mask = kept((500, 400), p, generator())
+    mask = NumpyDraws(0, p).kept((500, 400))
     assert mask.dtype == np.float32
     assert abs(np.mean(mask == 0) - p) < 4 * (p * (1 - p) / mask.size) ** 0.5
     assert np.unique(mask) == pytest.approx([0, 1 / (1 - p)])
+
+
+# -- torch's random numbers, in the order of the authors' program ---------------------------------
+
+
+class TheirNet(torch.nn.Module):
+    """Draws as the authors' network does: for a GPCA layer, a head, and dropout of all nodes."""
+
+    def __init__(self, n_features, widths, dropout):
+        super().__init__()
+        self.overwritten = torch.nn.init.xavier_uniform_(torch.empty(n_features, widths[0]))
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(*pair) for pair in pairwise(widths))
+        self.dropout = torch.nn.Dropout(dropout)
+
+    def forward(self, Z):
+        for i, layer in enumerate(self.layers):
+            Z = layer(self.dropout(Z.relu() if i else Z))
+        return Z
+
+
+@pytest.mark.parametrize("dropout", [0, 0.5])
+@pytest.mark.parametrize("head", WIDTHS)
+def test_a_training_by_torchs_draws_is_that_of_the_authors_program(data, head, dropout):
+    """Their eigenvectors come in the other order, and so do the columns of Z."""
+    Z = np.random.default_rng(0).standard_normal((300, 6)).astype(np.float32)
+    how = setup(head, draws="torch", dropout=dropout, epochs=20, weight_decay=5e-3)
+    torch.manual_seed(105)
+    net = TheirNet(data.X.shape[1], WIDTHS[head], dropout)
+    adam = torch.optim.Adam(net.parameters(), lr=0.1, weight_decay=5e-3)
+    all_rows, y = torch.from_numpy(Z[:, ::-1].copy()), torch.from_numpy(data.y).long()
+    losses = []
+    for _ in range(20):
+        loss = torch.nn.functional.cross_entropy(net(all_rows)[data.train], y[data.train])
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(loss.item())
+    for _ in range(2):  # drawn, then from memory
+        curve = fit_head(Z, data, how, seed=105).curve
+        np.testing.assert_allclose([look["loss"] for look in curve], losses, rtol=2e-3)
+    other = fit_head(Z, data, how, seed=106).curve
+    assert abs(other[0]["loss"] - losses[0]) > 1e-3
+
+
+def test_what_torch_drew_is_kept_by_seed_rows_and_widths():
+    def first(seed=1, width=8, rows=(3, 5), p=0.5):
+        draws = TorchDraws(seed, p, n_features=4, n_nodes=9, rows=np.array(rows))
+        draws.weights([width, 2])
+        return [draws.kept((2, width)) for _ in range(2)]
+
+    one, two = first()
+    assert one.shape == (2, 8)
+    assert set(np.unique([one, two])) == {0, 2}
+    assert not np.array_equal(one, two)
+    np.testing.assert_array_equal(first(), [one, two])
+    assert not np.array_equal(first(seed=2), [one, two])
+    np.testing.assert_array_equal(first(rows=(5, 3)), [one[::-1], two[::-1]])
+    assert first(width=6)[0].shape == (2, 6)
+    assert set(np.unique(first(p=0.75))) <= {0, 4}
 
 
 # -- training ------------------------------------------------------------------------------------
@@ -120,7 +181,7 @@ def test_dropout_keeps_the_right_share_at_the_right_scale(p):
 def test_a_training_is_that_of_torch(data):
     Z = data.X
     result = fit_head(Z, data, setup("two-layer", weight_decay=5e-3), seed=7)
-    weights = initial_weights([6, 6, 4], generator(7))
+    weights = NumpyDraws(7).weights([6, 6, 4])
     first, second = torch.nn.Linear(6, 6), torch.nn.Linear(6, 4)
     net = torch.nn.Sequential(first, torch.nn.ReLU(), second)
     with torch.no_grad():
@@ -179,18 +240,18 @@ def test_dropout_twice_is_one_dropout_of_more(data):
     once = fit_head(data.X, data, setup(dropout=0.75, dropouts=1), 0)
     twice = fit_head(data.X, data, setup(dropout=0.5, dropouts=2), 0)
     assert once.curve == twice.curve
-    rng = generator()
-    both = kept((500, 400), 0.5, rng) * kept((500, 400), 0.5, rng)
+    draws = NumpyDraws(0, 0.5)
+    both = draws.kept((500, 400)) * draws.kept((500, 400))
     assert np.mean(both == 0) == pytest.approx(0.75, abs=0.005)
     assert set(np.unique(both)) == {0, 4}
 
 
-def test_the_last_epoch_is_always_looked_at(data):
-    result = fit_head(data.X, data, setup(epochs=12, eval_every=5), 0)
-    assert [look["epoch"] for look in result.curve] == [5, 10, 12]
-    assert result.epochs == 12
+@pytest.mark.parametrize(("options", "looks"), [({}, (5, 10)), ({"eval_at": 1}, (1, 6, 11))])
+def test_looks_are_taken_where_the_setup_says(data, options, looks):
+    result = fit_head(data.X, data, setup(epochs=12, eval_every=5, **options), 0)
+    assert tuple(look["epoch"] for look in result.curve) == looks
     every = fit_head(data.X, data, setup(epochs=12), 0)
-    assert result.curve == [every.curve[epoch - 1] for epoch in (5, 10, 12)]
+    assert result.curve == [every.curve[epoch - 1] for epoch in looks]
 
 
 def test_of_ties_the_first_or_the_last_is_kept(data):

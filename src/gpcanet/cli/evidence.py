@@ -208,7 +208,9 @@ def _table(numbers: list[dict[str, Any]]) -> Any:
 def report(
     sources: Annotated[
         list[Path],
-        typer.Argument(help="Journals of gpcanet reproduce, merged; or one summary (.json)."),
+        typer.Argument(
+            help="Journals of gpcanet reproduce, and summaries of others (.json), together."
+        ),
     ],
     folder: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path(
         "report"

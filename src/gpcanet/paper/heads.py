@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from scipy.special import softmax
@@ -23,6 +24,36 @@ from .cells import Setup
 FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
 
 Weights = list[np.ndarray]  # a matrix and a row of biases for each layer
+
+
+class Draws(Protocol):
+    """Where a head's random numbers come from."""
+
+    def weights(self, widths: list[int]) -> Weights:
+        """As torch's linear layers begin: uniform within one over the root of the width."""
+
+    def kept(self, shape: tuple[int, int]) -> np.ndarray | None:
+        """Dropout: 0 with its probability p, else 1 / (1 - p); None without it."""
+
+
+class NumpyDraws:
+    """By numpy's fastest generator."""
+
+    def __init__(self, seed: int, dropout: float = 0) -> None:
+        self._rng, self._dropout = np.random.Generator(np.random.SFC64(seed)), dropout
+
+    def weights(self, widths: list[int]) -> Weights:
+        return [
+            self._rng.uniform(-(n_in**-0.5), n_in**-0.5, shape).astype(np.float32)
+            for n_in, n_out in pairwise(widths)
+            for shape in ((n_in, n_out), (n_out,))
+        ]
+
+    def kept(self, shape: tuple[int, int]) -> np.ndarray | None:
+        if not self._dropout:
+            return None
+        survives = self._rng.random(shape, np.float32) >= self._dropout
+        return survives * np.float32(1 / (1 - self._dropout))
 
 
 def fit_head(Z: np.ndarray, data: Dataset, setup: Setup, seed: int) -> Training:
@@ -40,7 +71,18 @@ def fit_head(Z: np.ndarray, data: Dataset, setup: Setup, seed: int) -> Training:
             }
         )
     else:
-        result = _by_adam(Z, data, nodes, setup, np.random.Generator(np.random.SFC64(seed)))
+        # Entries that survive dropout twice are those that survive one dropout of more.
+        dropout = 1 - (1 - setup["dropout"]) ** setup["dropouts"]
+        draws: Draws = NumpyDraws(seed, dropout)
+        if setup.get("draws") == "torch":
+            from .torch_draws import TorchDraws
+
+            n_nodes, n_features = data.X.shape
+            draws = TorchDraws(
+                seed, dropout, n_features=n_features, n_nodes=n_nodes, rows=nodes["train"]
+            )
+            Z = Z[:, ::-1]  # their eigensolver's order
+        result = _by_adam(Z, data, nodes, setup, draws)
     result.seconds = time.perf_counter() - started
     return result
 
@@ -50,22 +92,20 @@ def _by_adam(
     data: Dataset,
     nodes: dict[str, np.ndarray],
     setup: Setup,
-    rng: np.random.Generator,
+    draws: Draws,
 ) -> Training:
-    # Entries that survive dropout twice are those that survive one dropout of more.
-    dropout = 1 - (1 - setup["dropout"]) ** setup["dropouts"]
     hidden = [] if setup["head"] == "linear" else [Z.shape[1]]
-    weights = initial_weights([Z.shape[1], *hidden, data.n_classes], rng)
+    weights = draws.weights([Z.shape[1], *hidden, data.n_classes])
     adam = Adam(weights, setup["lr"], setup["weight_decay"])
     truth = np.eye(data.n_classes, dtype=np.float32)[data.y[nodes["train"]]]
     rows = {name: np.ascontiguousarray(Z[found], np.float32) for name, found in nodes.items()}
-    result, epochs = Training(), setup["epochs"]
-    for epoch in range(1, epochs + 1):
-        loss, gradients = loss_and_gradients(weights, rows["train"], truth, dropout, rng)
+    result = Training()
+    for epoch in range(1, setup["epochs"] + 1):
+        loss, gradients = loss_and_gradients(weights, rows["train"], truth, draws)
         if not math.isfinite(loss):
             raise TrainingDiverged(f"the loss is {loss} in epoch {epoch}")
         adam.step_(gradients)
-        if epoch % setup["eval_every"] == 0 or epoch == epochs:
+        if epoch % setup["eval_every"] == setup.get("eval_at", 0):
             accuracy = _accuracies(weights, rows, data, nodes, ["validation"])
             if accuracy["validation"] >= result.accuracy.get("validation", 0):
                 accuracy = _accuracies(weights, rows, data, nodes, SPLIT)  # it may be the best
@@ -91,15 +131,6 @@ def _share(right: np.ndarray) -> float:
 # -- linear layers with a ReLU between --------------------------------------------------------
 
 
-def initial_weights(widths: list[int], rng: np.random.Generator) -> Weights:
-    """As torch's linear layers begin: uniform within one over the root of the width."""
-    weights = []
-    for n_in, n_out in pairwise(widths):
-        for shape in ((n_in, n_out), (n_out,)):
-            weights.append(rng.uniform(-(n_in**-0.5), n_in**-0.5, shape).astype(np.float32))
-    return weights
-
-
 def _outputs(weights: Weights, x: np.ndarray) -> np.ndarray:
     for layer in range(0, len(weights), 2):
         x = x @ weights[layer] + weights[layer + 1]
@@ -109,12 +140,12 @@ def _outputs(weights: Weights, x: np.ndarray) -> np.ndarray:
 
 
 def loss_and_gradients(
-    weights: Weights, x: np.ndarray, truth: np.ndarray, dropout: float, rng: np.random.Generator
+    weights: Weights, x: np.ndarray, truth: np.ndarray, draws: Draws
 ) -> tuple[float, Weights]:
     """Mean cross-entropy and its gradient; dropout acts on the input of every layer."""
     inputs, masks = [], []
     for layer in range(0, len(weights), 2):
-        masks.append(kept(x.shape, dropout, rng) if dropout else None)
+        masks.append(draws.kept((x.shape[0], x.shape[1])))
         inputs.append(x if masks[-1] is None else x * masks[-1])
         x = inputs[-1] @ weights[layer] + weights[layer + 1]
         if layer + 2 < len(weights):
@@ -131,11 +162,6 @@ def loss_and_gradients(
             slope = slope if mask is None else slope * mask
             slope = slope * (inputs[layer] > 0)
     return float(-np.log(likely).mean()), gradients
-
-
-def kept(shape: tuple[int, ...], p: float, rng: np.random.Generator) -> np.ndarray:
-    """0 with probability p, else 1 / (1 - p)."""
-    return (rng.random(shape, np.float32) >= p) * np.float32(1 / (1 - p))
 
 
 class Adam:

@@ -1,4 +1,4 @@
-"""From journals, or a summary of them, to the files of a report."""
+"""From journals and summaries of others to the files of a report."""
 
 from __future__ import annotations
 
@@ -13,26 +13,33 @@ from .figures import draw_all
 from .journal import read_journals
 from .render import to_html, to_markdown
 from .summary import evidence, summarise
+from .together import together
 
 
 def read_summary(sources: list[Path], tell: Callable[[str], None]) -> Summary:
-    """Of journals together, or as it was written."""
-    if [source.suffix for source in sources] == [".json"]:
-        try:
-            summary = json.loads(sources[0].read_bytes())
-            document(summary)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise ValueError(
-                f"{sources[0]} is no summary of gpcanet report; give one, or journals"
-            ) from None
-        return summary
-    contents = read_journals(sources)
-    for note in contents.notes():
-        tell(note)
-    if not contents.records:
-        named = ", ".join(str(source) for source in sources)
-        raise ValueError(f"{named} holds no run of gpcanet reproduce; run some first")
-    return summarise(evidence(contents.records), contents.records)
+    """Of journals together and of earlier summaries (.json), which journals count before."""
+    summaries = [_as_written(source) for source in sources if source.suffix == ".json"]
+    journals = [source for source in sources if source.suffix != ".json"]
+    if journals:
+        contents = read_journals(journals)
+        for note in contents.notes():
+            tell(note)
+        if not contents.records:
+            named = ", ".join(str(source) for source in journals)
+            raise ValueError(f"{named} holds no run of gpcanet reproduce; run some first")
+        summaries.append(summarise(evidence(contents.records), contents.records))
+    return together(summaries)
+
+
+def _as_written(source: Path) -> Summary:
+    try:
+        summary = json.loads(source.read_bytes())
+        document(summary)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(
+            f"{source} is no summary of gpcanet report; give one, or journals"
+        ) from None
+    return summary
 
 
 def write_report(summary: Summary, folder: Path, name: str, *, overwrite: bool) -> list[Path]:

@@ -1,0 +1,77 @@
+"""Summaries together are the summary of all their runs."""
+
+import copy
+
+import pytest
+from made_up import made_up_records
+
+from gpcanet.paper.journal import to_line
+from gpcanet.paper.report import read_summary, to_json
+from gpcanet.paper.summary import evidence, summarise
+from gpcanet.paper.together import together
+
+
+def of(records):
+    return summarise(evidence(records), records)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """Runs that two machines shared out: by dataset, and one table of Cora's apart."""
+    one = made_up_records(["table1", "random"], ["cora"])
+    two = made_up_records(["table2"], ["cora"]) | made_up_records(["table1"], ["citeseer"])
+    return one, two
+
+
+def test_they_tell_what_their_journals_would(parts):
+    one, two = parts
+    both, whole = together([of(one), of(two)]), of(one | two)
+    for told in ("numbers", "comparisons", "missing", "unreachable", "versions", "machines"):
+        assert both[told] == whole[told], told
+    assert both["total"]["runs"] == len(one) + len(two) >= whole["total"]["runs"]
+
+
+def test_one_by_itself_is_as_it_was(parts):
+    summary = of(parts[0])
+    assert together([summary]) == summary
+
+
+def test_the_later_number_counts_and_its_comparisons_and_cost_with_it(parts):
+    older = of(parts[0])
+    newer = copy.deepcopy(older)
+    for number in newer["numbers"]:
+        number["values"] = [value - 5 if number["row"] == "GPCA" else value
+                            for value in number["values"]]  # fmt: skip
+    both = together([older, newer])
+    assert both["numbers"] == newer["numbers"]
+    assert [c["difference"] for c in both["comparisons"]] != [
+        c["difference"] for c in older["comparisons"]
+    ]
+    assert both["cost"] == older["cost"]
+    assert both["total"]["runs"] == 2 * older["total"]["runs"]
+
+
+def test_a_table_filled_up_later_took_both(parts):
+    records = parts[0]
+    gpca = {cell: record for cell, record in records.items() if cell.setup.method == "gpca"}
+    rest = {cell: record for cell, record in records.items() if cell.setup.method != "gpca"}
+    both, whole = together([of(gpca), of(rest)]), of(records)
+    assert both["numbers"] == whole["numbers"]
+    assert both["missing"] == whole["missing"]
+
+    def costs(summary):
+        return {
+            (c["experiment"], c["protocol"], c["dataset"]): (c["runs"], round(c["seconds"], 1))
+            for c in summary["cost"]
+        }
+
+    assert costs(both) == costs(whole)
+
+
+def test_journals_and_summaries_are_read_together(parts, tmp_path):
+    one, two = parts
+    summary, journal = tmp_path / "one.json", tmp_path / "two.jsonl"
+    summary.write_bytes(to_json(of(one)))
+    journal.write_bytes(b"".join(to_line(cell, record) for cell, record in two.items()))
+    for sources in ([summary, journal], [journal, summary]):
+        assert read_summary(sources, print)["numbers"] == of(one | two)["numbers"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.linalg
 
 from .eigen import fix_signs, leading_eigenpairs_of
 from .threads import one_blas_thread
@@ -13,6 +12,9 @@ from .threads import one_blas_thread
 #: Vectors multiplied at a time, where few and where many are wanted. More make products quicker
 #: and need a larger space.
 FEW_BLOCK, BLOCK, MANY = 4, 8, 48
+
+#: Times the vectors wanted: dimensions after which to look for them first. It mostly takes more.
+FIRST_LOOK = 4
 
 #: Residuals of the eigenvectors, relative to the smallest eigenvalue wanted.
 RESIDUAL = 1e-6
@@ -56,7 +58,7 @@ def _block_lanczos(
     H = np.zeros((len(V), len(V)))
     # A fixed start makes the result repeatable; a random one meets every eigenvector.
     V[:b] = _orthonormal_rows(np.random.default_rng(0).standard_normal((b, d)))[0]
-    m, look_at = b, 3 * k
+    m, look_at = b, FIRST_LOOK * k
     while m <= largest:
         new, near = slice(m - b, m), slice(max(0, m - 2 * b), m)
         Z = np.ascontiguousarray(apply(np.ascontiguousarray(V[new].T)).T)
@@ -70,7 +72,7 @@ def _block_lanczos(
         if np.abs(np.diag(R)).min() <= EXHAUSTED * size:
             return None
         if m >= look_at:
-            values, U = scipy.linalg.eigh(H[:m, :m], driver="evd", check_finite=False)
+            values, U = np.linalg.eigh(H[:m, :m])  # scipy's would keep other threads waiting
             values, U = values[: -k - 1 : -1], U[:, : -k - 1 : -1]
             residuals = np.linalg.norm(R.T @ U[-b:], axis=0)
             if residuals.max() <= RESIDUAL * values[-1]:

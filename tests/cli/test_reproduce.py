@@ -11,7 +11,10 @@ import pytest
 from made_up import made_up_records
 
 from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.paper.document import document
 from gpcanet.paper.journal import Journal, read_journals, to_line
+from gpcanet.paper.render import to_markdown
+from gpcanet.paper.summary import summarise
 
 #: The fixtures of all commands take it away.
 DATA_DIR = os.environ.get(DATA_DIR_VARIABLE)
@@ -108,6 +111,18 @@ def test_a_report_is_made_of_a_journal(gpcanet, journal, tmp_path):
     assert "use --force to replace it" in gpcanet("report", journal, "-o", folder).complaint
     again = gpcanet("report", folder / "report.json", "-o", folder, "--force", "-q")
     assert again.code == 0
+
+
+def test_remarks_stay_with_the_summary(gpcanet, journal, tmp_path):
+    first, again = tmp_path / "first", tmp_path / "again"
+    gpcanet("report", journal, "-o", first, "-q", "--note", "Run on a <train>.", "--note", "Two.")
+    gpcanet("report", first / "report.json", journal, "-o", again, "-q", "--note", "Three.")
+    for folder, remarks in ((first, ("<train>", "Two.")), (again, ("<train>", "Two.", "Three."))):
+        text = (folder / "report.md").read_text()
+        assert all(text.count(remark) == 1 for remark in remarks)
+        page = (folder / "report.html").read_text()
+        assert "Run on a &lt;train&gt;." in page
+    assert "Notes by" not in to_markdown(document(summarise([], {})), "")
 
 
 def test_a_report_of_nothing_is_refused(gpcanet, tmp_path):

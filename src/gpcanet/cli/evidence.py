@@ -216,6 +216,10 @@ def report(
         "report"
     ),
     name: Annotated[str, typer.Option(help="What its files are called.")] = "report",
+    notes: Annotated[
+        list[str] | None,
+        typer.Option("--note", metavar="<text>", help="A remark of yours, kept in the summary."),
+    ] = None,
     force: o.Force = False,
     quiet: o.Quiet = False,
     as_json: o.AsJson = False,
@@ -230,6 +234,7 @@ def report(
 
     console = Console(quiet=quiet, as_json=as_json)
     summary = read_summary(sources, console.note)
+    summary["notes"] += notes or []
     folder.mkdir(parents=True, exist_ok=True)
     with console.phase("writing the report"):
         written = write_report(summary, folder, name, overwrite=force)

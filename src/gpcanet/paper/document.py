@@ -107,6 +107,8 @@ def _verdicts(summary: Summary) -> list[Block]:
     if off:
         header = ("off by more than noise", "protocol", "published", "here", "noise", "near ties")
         blocks.append(Table(header, tuple(_miss(number) for number in off), NEAR_TOLD))
+    if summary["notes"]:
+        blocks += [Text("Notes by those who ran it:"), Items(tuple(summary["notes"]))]
     return blocks
 
 

@@ -135,6 +135,7 @@ def summarise(entries: Iterable[Entry], records: Records) -> dict[str, Any]:
         "total": {"runs": len(seconds), "seconds": round(sum(seconds), 1)},
         "versions": _versions(used, records),
         "machines": sorted({records[cell].get("machine", "") for cell in used} - {""}),
+        "notes": [],
     }  # fmt: skip
 
 

@@ -33,6 +33,7 @@ def _with(older: Summary, newer: Summary) -> Summary:
         "total": {name: older["total"][name] + newer["total"][name] for name in older["total"]},
         "versions": _each_once([*older["versions"], *newer["versions"]]),
         "machines": _each_once([*older["machines"], *newer["machines"]]),
+        "notes": _each_once([*older["notes"], *newer["notes"]]),
     }
 
 

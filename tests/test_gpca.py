@@ -23,7 +23,7 @@ from truth import (
 
 import gpcanet.gpca
 from gpcanet import GPCA, Graph
-from gpcanet.linalg import Solver
+from gpcanet.linalg import Propagation, Solver
 
 SOLVERS = ["auto", "direct", "chebyshev", "cg", "fixed-point"]
 
@@ -70,7 +70,7 @@ def test_nothing_feasible_is_better(graph, X, labels, normalization, beta, ghost
 
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
 def test_objective_is_the_value_at_z_even_where_z_is_not_optimal(graph, X, normalization):
-    model = GPCA(3, alpha=20.0, normalization=normalization, solver="fixed-point", n_iter=2)
+    model = GPCA(3, alpha=20.0, normalization=normalization, solver="chebyshev", tol=0.05)
     Z, W = model.fit_transform(X, graph=graph), model.components_.T
     P = dense_P(graph, normalization)
     weights = row_weights(graph, normalization)
@@ -211,6 +211,24 @@ def test_five_fixed_point_steps_equal_the_papers_algorithm(graph, X, labels):
     Z = model.fit_transform(X, labels, graph=graph)
     np.testing.assert_allclose(align_signs(Z, F @ W), F @ W, atol=1e-11)
     assert model.n_iter_ == 5
+
+
+@pytest.mark.parametrize("eigen_solver", ["formed", "lanczos"])
+def test_steps_that_were_not_asked_for_are_not_taken(graph, X, monkeypatch, eigen_solver):
+    """Neither a residual nor the objective is worth one."""
+    taken = []
+    step = Propagation.step
+
+    def counted(self, F, *rest, **options):
+        taken.append(F.shape[1])
+        return step(self, F, *rest, **options)
+
+    monkeypatch.setattr(Propagation, "step", counted)
+    model = GPCA(3, eigen_solver=eigen_solver, solver="fixed-point", n_iter=5).fit(X, graph=graph)
+    assert len(taken) % 5 == 0
+    assert taken[-5:] == [X.shape[1] if eigen_solver == "formed" else 3] * 5
+    assert np.isnan(model.residual_)
+    assert np.isnan(model.objective_)
 
 
 # -- (9) odd graphs and features -----------------------------------------------------------

@@ -111,4 +111,4 @@ def test_clone_keeps_the_parameters_and_nothing_learned(data):
 def test_the_paper_setting_is_one_line_away(data):
     model = GPCA(4, solver="fixed-point", n_iter=5).fit(data.X, graph=data.graph)
     assert model.n_iter_ == 5
-    assert model.residual_ > 1e-3  # truncated, and says so
+    assert np.isnan(model.residual_)  # truncated: nobody looks how far it is off

@@ -8,6 +8,7 @@ block, whatever the size of X.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import tempfile
 from typing import Any, NamedTuple
@@ -28,7 +29,8 @@ from .linalg import (
 class Fitted(NamedTuple):
     """W with its eigenvalues, Z, and how well the solves went.
 
-    ``misfit`` is tr(Z^T (X W - (I + alpha L) Z)): zero for an exact solve.
+    ``misfit`` is tr(Z^T (X W - (I + alpha L) Z)): zero for an exact solve. It and the residual are
+    NaN after a given number of steps, where measuring them would take one more.
     """
 
     eigenvalues: np.ndarray
@@ -98,9 +100,10 @@ class Fit:
         n, d = self.X.shape
         solution = self.solver.solve(self.X.values, self.X.shift)
 
-        def products(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        def products(rows: slice) -> tuple[np.ndarray, Any]:
             F = self._weighted(solution.rows(rows), rows)
-            return self.X.rows(rows).T @ F, F.T @ solution.rest_rows(rows)
+            misfits = F.T @ solution.rest_rows(rows) if solution.measured else np.nan
+            return self.X.rows(rows).T @ F, misfits
 
         gram, misfits = np.zeros((2, d, d))
         for more_gram, more_misfits in in_turn(products, self._row_chunks(d)):
@@ -146,6 +149,8 @@ class Fit:
 
         def write(rows: slice) -> float:
             Z[rows] = F = solution.rows(rows)
+            if not solution.measured:
+                return math.nan
             rest = solution.rest_rows(rows)
             return float(np.einsum("ij,ij", self._weighted(F, rows), rest, dtype=np.float64))
 
@@ -162,6 +167,8 @@ class Fit:
         # It is ||X||^2 - 2 tr(Z^T X W) + tr(Z^T (I + alpha L) Z). The last term is
         # tr(Z^T X W) - misfit, and tr(Z^T X W) = tr(W^T F^T X W) the sum of the eigenvalues: true
         # for any Z = F W, not only for the optimal one.
+        if math.isnan(fitted.misfit):
+            return math.nan
         total = self.X.squared_norm(self.row_weights)
         value = total - float(fitted.eigenvalues.sum(dtype=np.float64)) - fitted.misfit
         return max(value, 0.0)  # a sum of squares, but for rounding

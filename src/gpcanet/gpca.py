@@ -96,11 +96,12 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     eigenvalues_ : ndarray of shape (n_components,)
         Eigenvalues of X^T (I + alpha L)^-1 X.
     objective_ : float
-        Value of the objective at the embedding of the training nodes.
+        Value of the objective at the embedding of the training nodes. NaN with ``n_iter``.
     n_iter_ : int
         Steps of the solver (1 for ``direct``).
     residual_ : float
-        Largest relative residual among the columns solved for.
+        Largest relative residual among the columns solved for. NaN with ``n_iter``: measuring it
+        would take a step more than was asked for.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 

@@ -145,6 +145,13 @@ def directed():
     return ["embed", "--features", "x.npy", "--edges", "a.npz", "-o", "z.csv"]
 
 
+@pytest.mark.filterwarnings("ignore::gpcanet.GraphWarning")
+def test_what_a_few_steps_leave_unmeasured_is_not_told(gpcanet, directed):
+    told = json.loads(gpcanet(*directed, "--json", "--iterations", "5").out)
+    assert told["iterations"] == 5
+    assert not {"residual", "objective"} & set(told)
+
+
 @pytest.mark.filterwarnings("always::gpcanet.GraphWarning")
 def test_json_is_one_object_and_warnings_go_elsewhere(gpcanet, directed):
     ended = gpcanet(*directed, "--json")
@@ -154,6 +161,7 @@ def test_json_is_one_object_and_warnings_go_elsewhere(gpcanet, directed):
     assert (told["nodes"], told["edges"], told["features"], told["components"]) == (6, 5, 3, 3)
     assert (told["alpha"], told["beta"], told["written"]) == (10.0, 0.0, ["z.csv"])
     assert 0 <= told["residual"] < 1e-6
+    assert told["objective"] > 0
     assert set(told["seconds"]) == {"reading", "embedding", "writing"}
     note = next(line for line in ended.err.splitlines() if line.startswith("note: "))
     assert "symmetric" in note or "one way" in note or "directed" in note

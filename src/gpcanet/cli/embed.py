@@ -26,7 +26,7 @@ def run(console: Console, data: Input, settings: dict[str, Any], results: Result
     dataset = data.load(console)
     if results.model is None:
         console.note(tell_memory(model, dataset.graph, dataset.X))
-    fitted = {}
+    fitted: dict[str, float] = {}
     with console.phase("embedding"):
         if results.model is not None:
             Z = model.transform(columns_as_learnt(model, dataset, console), graph=dataset.graph)
@@ -35,11 +35,9 @@ def run(console: Console, data: Input, settings: dict[str, Any], results: Result
             Z = model.fit_transform(dataset.X, y, graph=dataset.graph)
             if results.save_model is not None:  # so that --model gives the same bytes later
                 Z = model.transform(dataset.X, graph=dataset.graph)
-            fitted = {
-                "iterations": int(model.n_iter_),
-                "residual": float(model.residual_),
-                "objective": float(model.objective_),
-            }
+            fitted = {"iterations": int(model.n_iter_)}
+            if settings.get("n_iter") is None:  # neither is measured after so many steps
+                fitted |= {"residual": model.residual_, "objective": model.objective_}
     with console.phase("writing"):
         if results.output is not None:
             write_embedding(

@@ -44,7 +44,8 @@ class Solution:
     """What a solve returns: the block F, the steps it took, and how well it fits.
 
     ``residual`` is measured on F itself, not carried along by the iteration: the largest over
-    the columns of ||X - (I + alpha L) F|| / ||X||, in the norm in which P is self-adjoint.
+    the columns of ||X - (I + alpha L) F|| / ||X||, in the norm in which P is self-adjoint. NaN
+    where it was not ``measured``.
 
     F stays in the operator's variable, and in half precision where that was asked for, until it
     is read: whole as ``F``, or some ``rows`` at a time.
@@ -54,7 +55,7 @@ class Solution:
         self, P: BlockOperator, entered: Array, F: Array, rest: Array, n_iter: int, residual: float
     ) -> None:
         self._P, self._entered, self._block, self._rest = P, entered, F, rest
-        self.n_iter, self.residual = n_iter, residual
+        self.n_iter, self.residual, self.measured = n_iter, residual, rest is not None
 
     @cached_property
     def F(self) -> Array:
@@ -89,7 +90,7 @@ class Solver:
         Largest relative residual allowed. A solve that misses it warns.
     n_iter : int, optional
         For ``fixed-point`` only: this many steps from F = X, as in the paper, whatever the
-        residual is then.
+        residual is then. It is not measured, which would take a step more.
     max_iter : int
         Steps after which an iteration to tolerance gives up.
     half : bool
@@ -153,15 +154,16 @@ class Solver:
 
     def solve(self, X: Array, shift: Array | None = None) -> Solution:
         """F of X - shift with its true residual; warns where the tolerance was not reached."""
+        if self.method == "fixed-point" and self.n_iter is not None:
+            return self.run(X, shift)
         entered = self.P.enter(X, shift)
         B = self.P.fetch(entered)
         F, n_iter = self._iterate(B)
         rest = self._rest(self.P, F, B)
         residual = self._size(self.P, rest, B)
         del B
-        exact = self.method != "fixed-point" or self.n_iter is None
         # Not <=, so that a NaN residual counts as missed.
-        if exact and not residual <= (HALF_RESIDUAL if self.half else self.tol):
+        if not residual <= (HALF_RESIDUAL if self.half else self.tol):
             cure = "raise max_iter" if n_iter >= self.max_iter else "use float64 features"
             warnings.warn(
                 f"solver {self.method!r} stopped after {n_iter} iterations (max_iter="

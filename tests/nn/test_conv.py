@@ -5,8 +5,9 @@ import torch
 import torch_geometric.nn as pyg
 from truth import dense_P
 
-from gpcanet.nn import GCN, GCNConv, GPCAConv, GraphPropagation
+from gpcanet.nn import GCN, GCNConv, GPCAConv, GraphPropagation, NodeData
 from gpcanet.nn.conv import keeping_means
+from gpcanet.nn.data import edges_for
 
 DOUBLE = torch.float64
 
@@ -85,6 +86,30 @@ def test_our_gcn_layer_is_theirs(x, edge_index, out_channels):
                      for r, c in zip(results, (ours, theirs), strict=True)]  # fmt: skip
         for mine, other in zip(*gradients, strict=True):
             torch.testing.assert_close(mine, other)
+
+
+@pytest.mark.parametrize("out_channels", [4, 30])
+def test_a_gcn_layer_of_the_random_walk_takes_means(blocks, x, edge_index, out_channels):
+    torch.manual_seed(0)
+    conv = GCNConv(10, out_channels, normalization="rw").double()
+    P = torch.from_numpy(dense_P(blocks.graph, "rw"))
+    torch.testing.assert_close(P.sum(1), torch.ones(120, dtype=DOUBLE))
+    found, wanted = conv(x, edge_index), P @ x @ conv.lin.weight.T + conv.bias
+    torch.testing.assert_close(found, wanted)
+    gradients = [
+        torch.autograd.grad(out.square().sum(), conv.lin.weight) for out in (found, wanted)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+def test_a_model_gets_edges_of_its_normalization(blocks):
+    data = NodeData.of(blocks)
+    for kind in ("sym", "rw"):
+        assert edges_for(GCN(10, 8, 2, 3, normalization=kind), data)[0].normalization == kind
+    mixed = torch.nn.ModuleList([GCNConv(10, 8), GCNConv(8, 3, normalization="rw")])
+    assert edges_for(mixed, data)[0] is data.edge_index
+    with pytest.raises(ValueError, match="normalization='l' must be one of"):
+        GCNConv(3, 2, normalization="l")
 
 
 def test_our_gcn_is_theirs(x, edge_index):

@@ -34,7 +34,8 @@ ALPHAS_OF_LAYERS = {1: [10, 20, 30], 2: [3, 5, 10], 3: [1, 2, 3, 5]}
 
 #: In the authors' repository there are others, and seeds for each method.
 AUTHORS_ALPHAS_OF_LAYERS = {1: [10, 20, 30], 2: [5, 10, 15], 3: [3, 5, 10]}
-AUTHORS_SEEDS = {"gpca": (105, 15213, 15217, 9195), "gpcanet": (105, 15213, 15217, 9195, 1010)}
+FOUR = (105, 15213, 15217, 9195)
+AUTHORS_SEEDS = {"gpca": FOUR, "gcn": FOUR, "gpcanet": (*FOUR, 1010)}
 
 #: Experiments that ogbn-* has no part in: no betas, and splits that are part of the data.
 CITATION_GRAPHS_ONLY = ("table2", "random", "fewer")
@@ -160,8 +161,13 @@ def test_pools_of_gcn_are_those_of_the_supplement(dataset, protocol):
     for table in ("table1", "table3"):
         gcn = entry(table, "GCN", protocol, dataset=dataset)
         assert pool_of(gcn, *names) == [[of["lr"]], LAYERS, *rest, ["xavier"]]
-        assert gcn.protocol == "paper"
-        assert gcn.runs == gcn.select == tuple(("public", seed) for seed in range(5))
+        authors = protocol == "authors-code"
+        assert gcn.protocol == (protocol if authors else "paper")
+        assert {setup.get("normalization", "sym") for setup in gcn.candidates} == (
+            {"rw"} if authors else {"sym"}
+        )
+        seeds = AUTHORS_SEEDS["gcn"] if authors else range(5)
+        assert gcn.runs == gcn.select == tuple(("public", seed) for seed in seeds)
     for layers, init in itertools.product(LAYERS, ("Xavier", "GPCA", "He", "orthogonal")):
         one = entry("table4", f"{layers} layers, {init}", protocol, dataset=dataset)
         assert pool_of(one, *names) == [[of["lr"]], [layers], *rest, [init.lower()]]

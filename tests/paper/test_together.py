@@ -7,7 +7,7 @@ from made_up import made_up_records
 
 from gpcanet.paper.journal import to_line
 from gpcanet.paper.report import read_summary, to_json
-from gpcanet.paper.summary import evidence, summarise
+from gpcanet.paper.summary import all_entries, evidence, fingerprint, summarise
 from gpcanet.paper.together import together
 
 
@@ -75,3 +75,40 @@ def test_journals_and_summaries_are_read_together(parts, tmp_path):
     journal.write_bytes(b"".join(to_line(cell, record) for cell, record in two.items()))
     for sources in ([summary, journal], [journal, summary]):
         assert read_summary(sources, print)["numbers"] == of(one | two)["numbers"]
+
+
+def test_numbers_of_settings_that_are_no_more_are_left_out(parts):
+    older, newer = of(parts[0]), of(parts[1])
+    stale = next(number for number in older["numbers"] if number["experiment"] == "random")
+    stale["of"] = "0" * 12
+    both = together([older, newer])
+    name = {key: stale[key] for key in ("experiment", "protocol", "dataset", "row")}
+    assert name in both["missing"]
+    assert not [n for n in both["numbers"] if n.items() >= name.items()]
+    assert len(both["numbers"]) == len(of(parts[0] | parts[1])["numbers"]) - 1
+
+
+def test_the_larger_pool_counts_whoever_comes_last():
+    lean = {
+        cell: record
+        for cell, record in made_up_records(["table4"], ["cora"]).items()
+        if cell.setup.get("patience")
+    }
+    older, newer = of(lean), of(lean)
+    assert {n["pool"] for n in older["numbers"]} == {"lean"}
+    entries = {
+        (e.experiment, e.dataset, e.row): fingerprint(e) for e in all_entries() if e.pool == "full"
+    }
+    for number in older["numbers"]:
+        of_full = entries[number["experiment"], number["dataset"], number["row"]]
+        number |= {"pool": "full", "of": of_full}
+    for both in (together([older, newer]), together([newer, older])):
+        assert {n["pool"] for n in both["numbers"]} == {"full"}
+
+
+def test_verdicts_are_those_of_the_rule_as_it_is_now(parts):
+    summary = of(parts[0])
+    before = [dict(number) for number in summary["numbers"]]
+    for number in summary["numbers"]:
+        number |= {"verdict": "worse", "noise": 0.0} if "verdict" in number else {}
+    assert together([summary])["numbers"] == before

@@ -68,6 +68,7 @@ def reproduce(
 
     gpcanet reproduce table1 table2 --datasets cora
     """
+    from ..linalg.threads import given_cores
     from ..paper.data import Source
     from ..paper.journal import Journal, read_journals
     from ..paper.runner import reproduce as run
@@ -83,6 +84,8 @@ def reproduce(
             f"{state.total} runs, {state.done} of them done",
         )
         return
+    if jobs is not None and jobs > given_cores():
+        console.note(f"{jobs} runs at a time on {given_cores()} cores will wait for each other")
     source = Source(data_dir, offline or None)
     with Journal(journal) as opened:
         if merge:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
+import joblib
 from threadpoolctl import ThreadpoolController
 
 #: Most pieces of work at a time: each holds chunks of memory.
@@ -51,9 +52,8 @@ def _controller() -> ThreadpoolController:
 
 
 def given_cores() -> int:
-    """Cores that the system lets this process run on."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    """Cores that the system lets this process run on, a container's share of them counted, too."""
+    return int(joblib.cpu_count())
 
 
 def usable_cores() -> int:

@@ -188,13 +188,22 @@ class GCNConv(pyg.GCNConv):
     Parameters and their names are PyG's, so that weights go from one to the other. The graph is
     undirected, its own self-loops are left out, and every node gets one of weight 1; what PyG
     does otherwise (``improved``, ``normalize=False``, ``add_self_loops=False``) is not to be had.
+    ``normalization="rw"``, the mean of a node and its neighbours, is, which PyG has not.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, bias: bool = True) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        bias: bool = True,
+        normalization: Normalization = "sym",
+    ) -> None:
         super().__init__(in_channels, out_channels, bias=bias)
+        check_choice("normalization", normalization, ("sym", "rw"))
+        self.normalization = normalization
 
     def forward(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        P = as_propagation(edge_index, edge_weight, x.shape[0])
+        P = as_propagation(edge_index, edge_weight, x.shape[0], normalization=self.normalization)
         weight: Any = self.lin.weight
         if x.layout != torch.strided:
             out = P @ (x @ weight.T)

@@ -145,8 +145,9 @@ def edges_for(model: torch.nn.Module, data: NodeData) -> Edges:
     if isinstance(model, GPCANet):
         return Edges(model.propagation(graph, None, graph.n_nodes, data.visible_labels))
     convolutions = [m for m in model.modules() if isinstance(m, pyg.MessagePassing)]
-    if convolutions and all(isinstance(module, GCNConv) for module in convolutions):
-        return Edges(as_propagation(graph, None, graph.n_nodes))
+    kinds = {m.normalization if isinstance(m, GCNConv) else None for m in convolutions}
+    if kinds in ({"sym"}, {"rw"}):
+        return Edges(as_propagation(graph, None, graph.n_nodes, normalization=kinds.pop()))
     if graph.weights is None:
         return Edges(data.edge_index)
     if not _takes_weights(model):

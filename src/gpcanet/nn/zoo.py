@@ -58,7 +58,7 @@ def _widths(n_in: int, hidden: int, layers: int, n_out: int) -> list[int]:
 
 
 MODELS: dict[str, Callable[..., torch.nn.Module]] = {
-    "gcn": lambda i, h, n, o, dropout: GCN(i, h, n, o, dropout=dropout),
+    "gcn": lambda i, h, n, o, dropout, **how: GCN(i, h, n, o, dropout=dropout, **how),
     "sage": lambda i, h, n, o, dropout: pyg.GraphSAGE(i, h, n, o, dropout=dropout),
     "gat": lambda i, h, n, o, dropout: pyg.GAT(i, h, n, o, dropout=dropout),
     "gatv2": lambda i, h, n, o, dropout: pyg.GAT(i, h, n, o, dropout=dropout, v2=True),
@@ -89,7 +89,8 @@ def build_model(
     dropout: float = 0.5,
     **gpca: Any,
 ) -> torch.nn.Module:
-    """A model by its name; ``gpca`` is for GPCANet alone (alpha, beta, n_iter, normalization).
+    """A model by its name; ``gpca`` is for GPCANet alone (alpha, beta, n_iter, normalization),
+    but for the normalization, which GCN has, too.
 
     Examples
     --------
@@ -102,6 +103,6 @@ def build_model(
     check_number("dropout", dropout, 0, 0.99, advice="0 drops nothing")
     if name == "gpcanet":
         return GPCANet(in_channels, hidden, layers, out_channels, dropout, **gpca)
-    if gpca:
-        raise ValueError(f"{min(gpca)} is for the model gpcanet; {name} has no such thing")
-    return MODELS[name](in_channels, hidden, layers, out_channels, dropout)
+    if foreign := set(gpca) - ({"normalization"} if name == "gcn" else set()):
+        raise ValueError(f"{min(foreign)} is for the model gpcanet; {name} has no such thing")
+    return MODELS[name](in_channels, hidden, layers, out_channels, dropout, **gpca)

@@ -148,7 +148,8 @@ def _cost(summary: Summary) -> list[Block]:
         Heading("What it took"),
         Text(
             f"{total['runs']:,} runs, {total['seconds'] / 3600:.1f} hours of worker time in all. "
-            "Runs that several tables share are counted in each line and once in the sum. "
+            "Runs that several tables share are counted in each line and once in the sum, or once "
+            "for each summary that was put together. "
             "Embeddings are made once for all runs that share dataset, alpha and beta, and counted "
             "with the first of them."
         ),
@@ -164,8 +165,8 @@ def _left_out(summary: Summary) -> list[Block]:
         why = "nobody asked for it" if reason is None else f"its data could not be had: {reason}"
         blocks.append(
             Text(
-                f"{called(name)}: {why}. The cells exist; `gpcanet reproduce --datasets {name}` "
-                f"runs them where it can."
+                f"{called(name)}: {why}. The cells of its tables and histograms exist; "
+                f"`gpcanet reproduce --datasets {name}` runs them where it can."
             )
         )
     groups: dict[tuple[str, str, str], list[str]] = {}

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .blocks import Summary
-from .summary import comparisons, evidence
+from .entries import POOLS
+from .summary import all_entries, comparisons, fingerprint, judged, name_of
 
 Told = dict[str, Any]
 
 
 def together(summaries: list[Summary]) -> Summary:
-    """Of what several tell, the last one's number counts. Runs add up, also of numbers replaced."""
+    """Of what several tell, the last number of the largest pool counts.
+
+    Numbers of settings that are no more those of this version are left out; all others are
+    judged anew. Runs add up, also those of numbers that were replaced.
+    """
     first, *others = summaries
     for other in others:
         first = _with(first, other)
-    return first
+    return first | {"numbers": [judged(number) for number in first["numbers"]]}
 
 
 def _with(older: Summary, newer: Summary) -> Summary:
-    told = {_key(number): number for number in [*older["numbers"], *newer["numbers"]]}
-    order = {_key(vars(entry)): i for i, entry in enumerate(evidence({}))}
-    numbers = sorted(told.values(), key=lambda number: order.get(_key(number), len(order)))
-    still = {_key(entry) for entry in newer["missing"]} - set(told)
+    order: dict[tuple[str, ...], int] = {}
+    current = set()
+    for entry in all_entries():
+        order.setdefault(_key(vars(entry)), len(order))
+        current.add((_key(vars(entry)), fingerprint(entry)))
+    told: dict[tuple[str, ...], Told] = {}
+    for number in [*older["numbers"], *newer["numbers"]]:
+        key = _key(number)
+        smaller = key in told and POOLS.index(number["pool"]) > POOLS.index(told[key]["pool"])
+        if (key, number["of"]) in current and not smaller:
+            told[key] = number
+    numbers = sorted(told.values(), key=lambda number: order[_key(number)])
+    missing = {
+        _key(entry): name_of(entry)
+        for summary in (newer, older)
+        for entry in [*summary["missing"], *summary["numbers"]]
+        if _key(entry) in order and _key(entry) not in told
+    }
     return {
         "numbers": numbers,
         "comparisons": comparisons(numbers),
-        "missing": [entry for entry in older["missing"] if _key(entry) in still],
+        "missing": sorted(missing.values(), key=lambda entry: order[_key(entry)]),
         "unreachable": {**older["unreachable"], **newer["unreachable"]},
         "failed": [*older["failed"], *newer["failed"]],
         "cost": _costs(older, newer),
@@ -37,8 +57,8 @@ def _with(older: Summary, newer: Summary) -> Summary:
     }
 
 
-def _key(told: Told) -> tuple[str, ...]:
-    return told["experiment"], told["protocol"], told["dataset"], told["row"]
+def _key(told: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name_of(told).values())
 
 
 def _costs(older: Summary, newer: Summary) -> list[Told]:

@@ -25,8 +25,9 @@ from numba.extending import intrinsic, overload
 #: Rows a thread takes at a time: few enough that a chunk with a hub does not hold up the rest.
 ROWS_PER_CHUNK = 128
 
-#: How many entries ahead of their use the rows of F are called into cache.
-PREFETCH_DISTANCE = 8
+#: How many entries ahead of their use the rows of F are called into the cache of the second level,
+#: which can wait for many lines at a time, and from there into that of the first, which cannot.
+FAR, NEAR = 24, 8
 
 _CACHE_LINE_BYTES = 64
 
@@ -66,41 +67,54 @@ def parallel_launch() -> Iterator[None]:
         yield
 
 
-@intrinsic
-def _prefetch(typing_context, array, row, column):
-    """Ask the CPU to load the cache line of ``array[row, column]``; changes no value."""
+def _prefetch_into(locality):
+    """Make a function that asks the CPU for the cache line of ``array[row, column]``.
 
-    def emit(context, builder, signature, arguments):
-        array_type = signature.args[0]
-        view = context.make_array(array_type)(context, builder, arguments[0])
-        address = cgutils.get_item_pointer(
-            context, builder, array_type, view, list(arguments[1:]), wraparound=False
-        )
-        flag = ir.IntType(32)
-        function = builder.module.declare_intrinsic(
-            "llvm.prefetch",
-            (cgutils.voidptr_t,),
-            ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag]),
-        )
-        for_reading, keep_in_all_levels, data_cache = flag(0), flag(3), flag(1)
-        builder.call(
-            function,
-            [
-                builder.bitcast(address, cgutils.voidptr_t),
-                for_reading,
-                keep_in_all_levels,
-                data_cache,
-            ],
-        )
-        return context.get_dummy_value()
+    3 is for all levels of the cache, 2 for all but the first. No value changes.
+    """
 
-    return types.void(array, types.intp, types.intp), emit
+    @intrinsic
+    def prefetch(typing_context, array, row, column):
+        def emit(context, builder, signature, arguments):
+            array_type = signature.args[0]
+            view = context.make_array(array_type)(context, builder, arguments[0])
+            address = cgutils.get_item_pointer(
+                context, builder, array_type, view, list(arguments[1:]), wraparound=False
+            )
+            flag = ir.IntType(32)
+            function = builder.module.declare_intrinsic(
+                "llvm.prefetch",
+                (cgutils.voidptr_t,),
+                ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag]),
+            )
+            for_reading, data_cache = flag(0), flag(1)
+            builder.call(
+                function,
+                [
+                    builder.bitcast(address, cgutils.voidptr_t),
+                    for_reading,
+                    flag(locality),
+                    data_cache,
+                ],
+            )
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, types.intp), emit
+
+    return prefetch
+
+
+_prefetch_far, _prefetch_near = _prefetch_into(2), _prefetch_into(3)
 
 
 @nb.njit(inline="always")
-def _prefetch_row(F, row):
+def _prefetch_rows(F, indices, e):
+    """For the entry e, call in the rows that are wanted ``FAR`` and ``NEAR`` entries later."""
+    last = len(indices) - 1
+    far, near = indices[min(e + FAR, last)], indices[min(e + NEAR, last)]
     for j in range(0, F.shape[1], _CACHE_LINE_BYTES // F.itemsize):
-        _prefetch(F, row, j)
+        _prefetch_far(F, far, j)
+        _prefetch_near(F, near, j)
 
 
 @intrinsic
@@ -164,7 +178,6 @@ def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c, stay
     ``weights`` is None for a graph whose edges all weigh 1; numba drops the other branch then.
     """
     n, d = F.shape
-    last = len(indices) - 1
     for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
         total = np.empty(d, row_scale.dtype)
         for i in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
@@ -173,8 +186,8 @@ def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c, stay
                 total[j] = _load(F, i, j)
             # Four neighbours at a time: a quarter of the passes over the running total.
             while e + 4 <= end:
-                for ahead in range(e + PREFETCH_DISTANCE, e + PREFETCH_DISTANCE + 4):
-                    _prefetch_row(F, indices[min(ahead, last)])
+                for ahead in range(e, e + 4):
+                    _prefetch_rows(F, indices, ahead)
                 p, q, r, s = indices[e], indices[e + 1], indices[e + 2], indices[e + 3]
                 if weights is None:
                     for j in range(d):
@@ -189,7 +202,7 @@ def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c, stay
                         )
                 e += 4
             while e < end:
-                _prefetch_row(F, indices[min(e + PREFETCH_DISTANCE, last)])
+                _prefetch_rows(F, indices, e)
                 p = indices[e]
                 if weights is None:
                     for j in range(d):

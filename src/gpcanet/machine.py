@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
+from .linalg.threads import given_cores
 
 #: Whatever takes part in a measurement, under the name it is installed by.
 PACKAGES = (
@@ -21,7 +22,7 @@ def machine() -> dict[str, Any]:
     """Processor, cores, memory, system, and how busy it was."""
     return {
         "cpu": _proc("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
+        "cores": given_cores(),
         "memory_gib": _memory_gib(),
         "system": platform.system(),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,

@@ -25,7 +25,7 @@ def quick_processes(folder):
     """Workers start in two seconds, with threads by the number of cores; every cell is told."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        patch.setattr(gpcanet.paper.runner, "TELL_SECONDS", -1)
+        patch.setattr(gpcanet.paper.runner, "TELL_SECONDS", 0.01)
         for name in THREAD_VARIABLES:
             patch.delenv(name, raising=False)
         yield patch

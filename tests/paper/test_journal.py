@@ -143,13 +143,13 @@ def test_a_journal_cut_short_at_any_byte_keeps_the_rest_and_is_gone_on_with(path
     for cut in range(len(lines[2]) + 1):
         path.write_bytes(lines[0] + lines[1] + lines[2][:cut])
         contents = read_journals([path])
-        kept = 3 if cut == len(lines[2]) else 2
+        kept = 3 if cut >= len(lines[2]) - 1 else 2  # a line that lacks but its end is whole
         assert contents.records == {cell: records[cell] for cell in CELLS[:kept]}
-        assert contents.damaged == (0 < cut < len(lines[2]))
+        assert contents.damaged == (0 < cut < len(lines[2]) - 1)
         with Journal(path) as journal:
+            assert journal.contents.records == contents.records
             journal.append(CELLS[3], records[CELLS[3]])
         contents = read_journals([path])
-        kept = 3 if cut >= len(lines[2]) - 1 else 2  # lacking but its end, it is whole now
         assert contents.records == {cell: records[cell] for cell in [*CELLS[:kept], CELLS[3]]}
         assert contents.damaged == (0 < cut < len(lines[2]) - 1)
         assert contents.repeated == 0
@@ -215,7 +215,8 @@ def test_lines_that_end_as_in_windows_are_read(path):
 
 
 @pytest.mark.parametrize(
-    "text", [b"# Notes\n\nof somebody\n", b"a\nb", LINE[:90] + b"\n" + LINE[:9]]
+    "text",
+    [b"# Notes\n\nof somebody\n", b"a\nb", b'{"a": 1}\n', b"note", LINE[:90] + b"\n" + LINE[:9]],
 )
 def test_a_file_that_is_no_journal_is_left_alone(path, text):
     path.write_bytes(text)
@@ -226,8 +227,9 @@ def test_a_file_that_is_no_journal_is_left_alone(path, text):
     assert path.read_bytes() == text
 
 
-def test_a_journal_whose_first_line_was_cut_short_is_gone_on_with(path):
-    path.write_bytes(LINE[:90])
+@pytest.mark.parametrize("left", [LINE[:1], LINE[:9], LINE[:90], b"\0" * 512])
+def test_a_journal_whose_first_line_was_cut_short_is_gone_on_with(path, left):
+    path.write_bytes(left)
     contents = read_journals([written(path, (CELLS[1], done(1)))])
     assert (contents.records, contents.damaged) == ({CELLS[1]: done(1)}, 1)
 

@@ -22,6 +22,7 @@ from gpcanet.paper.journal import Journal, read_journals
 from gpcanet.paper.runner import (
     THREAD_VARIABLES,
     State,
+    _Pool,
     reproduce,
 )
 from gpcanet.paper.selection import choose, reported
@@ -219,22 +220,44 @@ def killing(journal, n_records, which):
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_cell_whose_process_is_killed_has_failed_and_the_others_run(tmp_path):
-    first, victim, last = (
-        one.cell("public", 0) for one in (linear(), slow(), linear(weight_decay=0.01))
-    )
-    entries = [entry("killed", [first.setup, victim.setup, last.setup])]
+def test_cells_whose_process_is_killed_are_run_again(tmp_path):
+    setups = linear(), linear(epochs=20_000, eval_every=20_000), linear(weight_decay=0.01)
     with Journal(tmp_path / "runs.jsonl") as journal:
         thread = killing(journal, 1, 0)
-        reproduce(entries, journal, Source(), jobs=1)
+        reproduce([entry("killed", setups)], journal, Source(), jobs=1)
         thread.join()
     contents = read_journals([tmp_path / "runs.jsonl"])
     assert contents.repeated == 0
-    assert contents.records[victim]["seconds"] == 0  # as state_of and the summary expect it
     found = {cell: essence(record) for cell, record in contents.records.items()}
-    assert found == {
-        **in_this_process([first, last], 1),
-        victim: {"status": "failed", "reason": "the process was ended by SIGKILL"},
+    assert found == in_this_process([setup.cell("public", 0) for setup in setups], 1)
+
+
+class Killed:
+    """A process that is gone, and what it was at."""
+
+    def __init__(self, cells, *, has_told):
+        self.cells, self.has_told, self.is_ready = list(cells), has_told, True
+        self.heard = time.monotonic() - 5
+        self.how_it_ended, self.end = (lambda: "the process was ended by SIGKILL"), (lambda: None)
+
+
+@pytest.mark.parametrize(("has_told", "n_failed"), [(True, 1), (False, 3)])
+def test_what_kills_its_process_twice_has_failed(tmp_path, has_told, n_failed):
+    """The cell it was at; or, before its first outcome, all that share what it was making."""
+    cells = [linear(weight_decay=decay).cell("public", 0) for decay in (0.1, 0.2, 0.3)]
+    with Journal(tmp_path / "runs.jsonl") as journal:
+        pool = _Pool([], journal, Source(), 1, None)
+        for deaths in (1, 2):
+            pool.workers.append(Killed(cells, has_told=has_told))
+            pool._bury(pool.workers[0])
+            assert pool.workers == []
+            assert len(journal.contents.records) == (n_failed if deaths == 2 else 0)
+        assert list(journal.contents.records) == cells[:n_failed]
+        taken = [record["seconds"] for record in journal.contents.records.values()]
+    assert 5 <= taken[0] < 100
+    assert taken[1:] == [0] * (n_failed - 1)
+    assert {record["reason"] for record in journal.contents.records.values()} == {
+        "the process was ended by SIGKILL"
     }
 
 

@@ -10,8 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpcanet.paper.cells import Setup
-from gpcanet.paper.data import loading
+from gpcanet.paper.cells import Setup, loading
 from gpcanet.paper.entries import Entry
 from gpcanet.paper.selection import Sample, choose, is_decided, paired, reported, wanted
 from gpcanet.paper.summary import noise, summarise

@@ -88,6 +88,20 @@ def test_numbers_of_settings_that_are_no_more_are_left_out(parts):
     assert len(both["numbers"]) == len(of(parts[0] | parts[1])["numbers"]) - 1
 
 
+def test_also_where_there_is_one_summary_only(parts):
+    summary = of(parts[0])
+    summary["numbers"][0]["of"] = "before"
+    alone = together([summary])
+    assert alone["numbers"] == summary["numbers"][1:]
+    assert len(alone["missing"]) == len(summary["missing"]) + 1
+
+
+def test_a_failure_that_both_tell_is_told_once(parts):
+    summary = of(parts[0])
+    summary["failed"] = [{"cell": next(iter(parts[0])).to_json(), "reason": "made up"}]
+    assert together([summary, summary])["failed"] == summary["failed"]
+
+
 def test_the_larger_pool_counts_whoever_comes_last():
     lean = {
         cell: record

@@ -94,7 +94,13 @@ class Console:
             return
         if what not in self._tasks:
             self._tasks[what] = self._bars.add_task(what, total=total)
-        self._bars.update(self._tasks[what], completed=done, total=total, description=text or what)
+        self._bars.update(
+            self._tasks[what],
+            completed=done,
+            total=total,
+            description=text or what,
+            tells_time=text is not None,
+        )
 
     @contextmanager
     def _bar(self, name: str) -> Iterator[None]:
@@ -103,17 +109,25 @@ class Console:
             BarColumn,
             Progress,
             SpinnerColumn,
+            Task,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
+        from rich.text import Text
+
+        class Remaining(TimeRemainingColumn):
+            """Not beside an estimate that knows better than the mean so far."""
+
+            def render(self, task: Task) -> Text:
+                return Text("") if task.fields.get("tells_time") else super().render(task)
 
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            Remaining(),
         )
         with Progress(*columns, console=Terminal(stderr=True), transient=True) as self._bars:
             self._tasks = {}

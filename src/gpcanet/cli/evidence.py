@@ -26,8 +26,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             help="Some of table1, table2, table3, table4, random, figure1, histograms, fewer, "
-            "scale [all but scale]. From table4 on, but for random, as the paper's text has it, "
-            "whatever the protocol; scale is on generated graphs.",
+            "scale [all but scale]. table4, figure1, histograms and fewer always follow protocol "
+            "paper; scale is on generated graphs.",
             show_default=False,
         ),
     ] = None,
@@ -48,7 +48,10 @@ def reproduce(
         typer.Option(metavar="<path>", help="Take over what another journal has."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs at a time [one a core].", show_default=False)
+        int | None,
+        typer.Option(
+            min=1, help="Runs at a time [one a core]; 1 where they share a GPU.", show_default=False
+        ),
     ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run again what has failed.")
@@ -126,7 +129,7 @@ def _reachable(
     entries: list[Entry], source: Source, journal: Journal, console: Console
 ) -> list[Entry]:
     """Those whose data can be had here; what cannot is told and noted once, not once a run."""
-    from ..paper.data import loading
+    from ..paper.cells import loading
     from ..paper.entries import DATASETS
 
     missing = {}
@@ -237,7 +240,7 @@ def report(
 
     console = Console(quiet=quiet, as_json=as_json)
     summary = read_summary(sources, console.note)
-    summary["notes"] += notes or []
+    summary["notes"] = list(dict.fromkeys([*summary["notes"], *(notes or [])]))
     folder.mkdir(parents=True, exist_ok=True)
     with console.phase("writing the report"):
         written = write_report(summary, folder, name, overwrite=force)

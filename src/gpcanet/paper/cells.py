@@ -70,3 +70,8 @@ class Cell:
     def from_json(cls, told: dict[str, Any]) -> Self:
         setup = Setup.of(told["method"], told["dataset"], **told["options"])
         return cls(setup, str(told["split"]), int(told["seed"]))
+
+
+def loading(dataset: str) -> Cell:
+    """A cell that stands for having the data at all; its failure says why there are no others."""
+    return Setup.of("load", dataset).cell("public", 0)

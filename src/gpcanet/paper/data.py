@@ -9,7 +9,6 @@ from functools import lru_cache
 import numpy as np
 
 from ..datasets import Dataset, block_model, load
-from .cells import Cell, Setup
 from .entries import LABELS_OF_PUBLIC, PUBLIC
 
 #: Nodes of a random split, as many as in the public ones.
@@ -38,16 +37,11 @@ class Source:
         if split == PUBLIC:
             return data
         kind, _, number = split.partition("-")
-        if kind == "random":
+        if kind == "random" and number.isdecimal():
             return random_split(data, int(number))
-        if kind == "fewer":
+        if kind == "fewer" and number.isdecimal():
             return fewer_labels(data, int(number))
         raise ValueError(f"split {split!r} is not known; there are public, random-0, fewer-5, ...")
-
-
-def loading(name: str) -> Cell:
-    """A cell that stands for having the data at all; its failure says why there are no others."""
-    return Setup.of("load", name).cell(PUBLIC, 0)
 
 
 @lru_cache(maxsize=3)

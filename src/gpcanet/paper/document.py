@@ -5,7 +5,7 @@ Both faces of the report, HTML and Markdown, are made of these blocks and of not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .blocks import (
@@ -24,7 +24,7 @@ from .blocks import (
 from .entries import DATASETS, PROTOCOLS, Plan, read_toml
 from .sections import SECTIONS
 from .selection import RULE
-from .summary import NEAR, VERDICT_RULE
+from .summary import NEAR, VERDICT_RULE, all_entries, name_of
 
 #: Failed runs that are listed, the rest being counted.
 FAILURES_SHOWN = 20
@@ -40,8 +40,8 @@ NEAR_TOLD = (
 VERDICTS = ("within noise", "better", "worse")
 
 POOLS_TOLD = (
-    "Pool `full`: that of the paper's supplement, every setting with five seeds. Pool `lean`: a "
-    "smaller one for networks, for a machine without a GPU; see Pools below."
+    "Pool `full`: that of the paper's supplement, every setting with all seeds of its protocol. "
+    "Pool `lean`: a smaller one for networks, for a machine without a GPU; see Pools below."
 )
 
 
@@ -67,7 +67,7 @@ def _opening(summary: Summary) -> list[Block]:
             "and Graph-Regularized PCA*, run again by `gpcanet reproduce` and set beside the "
             "published numbers by `gpcanet report`; what was not run is listed below. All "
             "accuracies are percent of test nodes, with the standard deviation over runs in "
-            "parentheses."
+            "parentheses and below it the 95 % interval of the mean by Student's t."
         ),
         Heading("In short"),
         *_verdicts(summary),
@@ -91,8 +91,7 @@ def _verdicts(summary: Summary) -> list[Block]:
     distinct: dict[tuple[Any, ...], Number] = {}
     for n in summary["numbers"]:
         if "verdict" in n:
-            key = (n["protocol"], n["dataset"], n["published"][0], *n["values"])
-            distinct.setdefault(key, n)
+            distinct.setdefault((n["dataset"], n["protocol"], n["of"]), n)
     judged = list(distinct.values())
     rows = []
     for protocol in PROTOCOLS:
@@ -162,30 +161,38 @@ def _left_out(summary: Summary) -> list[Block]:
     run = {cost["dataset"] for cost in summary["cost"]}
     for name in [name for name in DATASETS if name not in run]:
         reason = summary["unreachable"].get(name)
-        why = "nobody asked for it" if reason is None else f"its data could not be had: {reason}"
+        why = "not requested" if reason is None else f"its data could not be had: {reason}"
         blocks.append(
             Text(
                 f"{called(name)}: {why}. The cells of its tables and histograms exist; "
                 f"`gpcanet reproduce --datasets {name}` runs them where it can."
             )
         )
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for item in summary["missing"]:
-        if item["dataset"] in run:
-            key = item["experiment"], item["protocol"], item["dataset"]
-            groups.setdefault(key, []).append(item["row"])
-    items = [
-        f"{in_short(experiment)}, {called(dataset)}, `{protocol}`: "
-        f"{', '.join(rows) if len(rows) < 4 else f'{len(rows)} numbers'}."
-        for (experiment, protocol, dataset), rows in groups.items()
-    ]
-    if items:
-        blocks.append(Text("Not in the journal, or not finished there:"))
-        blocks.append(Items(tuple(items)))
+    of_lean = [name_of(vars(entry)) for entry in all_entries() if entry.pool == "lean"]
+    missing = [item for item in summary["missing"] if item["dataset"] in run]
+    for why, items in (
+        ("Not run, or not finished", [item for item in missing if item in of_lean]),
+        ("Only in pool `full`, which was not run", [i for i in missing if i not in of_lean]),
+    ):
+        if items:
+            blocks += [Text(f"{why}:"), Items(tuple(_grouped(items)))]
     if summary["failed"]:
+        more = len(summary["failed"]) - FAILURES_SHOWN
+        told = [_failure(failed) for failed in summary["failed"][:FAILURES_SHOWN]]
         blocks.append(Heading(f"Failed: {len(summary['failed'])} runs", 3))
-        blocks.append(Items(tuple(_failure(f) for f in summary["failed"][:FAILURES_SHOWN])))
+        blocks.append(Items((*told, f"... and {more} more.") if more > 0 else tuple(told)))
     return blocks if len(blocks) > 1 else []
+
+
+def _grouped(missing: list[dict[str, str]]) -> Iterator[str]:
+    """A line for each table: its rows by name if they are few."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for item in missing:
+        key = item["experiment"], item["protocol"], item["dataset"]
+        groups.setdefault(key, []).append(item["row"])
+    for (experiment, protocol, dataset), rows in groups.items():
+        told = ", ".join(rows) if len(rows) < 4 else f"{len(rows)} numbers"
+        yield f"{in_short(experiment)}, {called(dataset)}, `{protocol}`: {told}."
 
 
 def _failure(failed: dict[str, Any]) -> str:
@@ -228,9 +235,7 @@ def _lean_told(summary: Summary) -> list[str]:
     told = (
         f"`lean` compares settings of networks by {lean['select_seeds']} seed, and ends a run "
         f"{lean['training']['patience']} epochs after the last rise of validation accuracy, looked "
-        f"at every {lean['training']['eval_every']}. A start that rises late may end too early by "
-        f"that: mostly deep networks with random weights, whose numbers are to be read as what "
-        f"this budget gives."
+        f"at every {lean['training']['eval_every']}."
     )
     return [told]
 

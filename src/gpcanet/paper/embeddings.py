@@ -15,7 +15,7 @@ from ..linalg import Propagation, Solver
 from ..path import GPCAPath
 from .cells import Cell, Setup
 from .data import Source
-from .entries import PUBLIC
+from .entries import PUBLIC, Plan
 
 #: Options that an embedding depends on, but for alpha and the width: a wider one serves all.
 SHARED = ("beta", "normalization", "n_iter", "ghost", "triangle", "scaling")
@@ -50,7 +50,9 @@ class Embeddings:
         how = first.some("normalization", "ghost")
         self._made: dict[float, np.ndarray] = {}
         if "n_iter" not in dict(first.options):
-            alphas = sorted({float(cell.setup["alpha"]) for cell in cells})
+            # All of the pool's: how a path is made depends on its alphas.
+            pool = Plan("ours", "full", first.dataset).values("alpha", [])
+            alphas = sorted({float(a) for a in (*pool, *(cell.setup["alpha"] for cell in cells))})
             betas = (float(first["beta"]),)
             self._path: GPCAPath | None = GPCAPath(width, alphas=alphas, betas=betas, **how)
             self._path.fit(X, y, graph=data.graph)

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from .cells import Cell
+from .cells import Cell, loading
 
 Record = dict[str, Any]
 
@@ -78,9 +78,8 @@ def _check(body: str) -> str:
 def _parsed(line: bytes) -> tuple[Cell, Record] | None:
     """The cell and the record of a line, if it is whole and ours."""
     try:
-        text = line.decode()
-        body, _, check = text.rstrip("\r\n").rpartition(", ")
-        if not text.endswith("\n") or check != f"{_check(body + '}')}}}":
+        body, _, check = line.decode().rstrip("\r\n").rpartition(", ")
+        if check != f"{_check(body + '}')}}}":  # a line that lacks but its end has been sealed
             return None
         record = json.loads(body + "}")
         if record["status"] not in ("done", "failed"):
@@ -135,7 +134,7 @@ class Journal:
         if os.fstat(self._file).st_size == 0:
             _sync_folder(self.path.parent)
             return
-        if not self.contents.records and self.contents.damaged > 1:  # one may be a first try
+        if not self.contents.records and not _may_be_ours(self.path):
             os.close(self._file)
             raise ValueError(f"{self.path} is no journal of gpcanet reproduce; name another file")
         os.lseek(self._file, -1, os.SEEK_END)
@@ -165,10 +164,14 @@ class Journal:
         self.contents.add(cell, outcome)
 
     def forget_failures(self) -> None:
-        """Let cells that have failed count as not run; their lines stay."""
+        """Let cells that have failed count as not run; their lines stay.
+
+        Not those of loading data, which is tried anew anyhow.
+        """
         records = self.contents.records
-        for cell in [cell for cell in records if records[cell]["status"] == "failed"]:
-            del records[cell]
+        for cell in list(records):
+            if records[cell]["status"] == "failed" and cell != loading(cell.setup.dataset):
+                del records[cell]
 
     def merge(self, others: Iterable[str | os.PathLike[str]]) -> int:
         """Take over what other journals have and this one has not; how many records."""
@@ -179,6 +182,14 @@ class Journal:
                 self.append(cell, record)
                 taken += 1
         return taken
+
+
+def _may_be_ours(path: Path) -> bool:
+    """Whether a file without a whole record is what a kill or a power loss leaves of the first."""
+    lines = [line for line in path.read_bytes().splitlines() if line.strip(b"\0 ")]
+    if len(lines) > 1:
+        return False
+    return all(line[:8] in (b'{"accura'[: len(line)], b'{"cell":'[: len(line)]) for line in lines)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,6 +91,7 @@ class _Pool:
         self.machine = f"{of['cores']} cores of {of['cpu']}, {of['memory_gib']} GiB"
         self.workers: list[_Worker] = []
         self.told = -TELL_SECONDS
+        self.deaths: Counter[Cell] = Counter()  # of processes, by what they were at
         self.stillborn = 0  # processes that ended before they could run anything, in a row
 
     def run(self) -> None:
@@ -99,7 +101,7 @@ class _Pool:
                 busy: dict[Any, _Worker] = {
                     worker.connection: worker for worker in self.workers if worker.cells
                 }
-                for connection in wait(list(busy)):
+                for connection in wait(list(busy), TELL_SECONDS):
                     self._hear(busy[connection])
                 self._tell()
             self._tell(at_last=True)
@@ -141,13 +143,21 @@ class _Pool:
             return
         cell, outcome = heard
         worker.cells.remove(cell)
+        worker.has_told, worker.heard = True, time.monotonic()
         self._write(cell, outcome)
 
     def _bury(self, worker: _Worker) -> None:
-        """A process is gone, and with it the cell it was at; the rest is handed out again."""
+        """A process is gone. Its cells are handed out again, but for one that killed it twice."""
         reason = worker.how_it_ended()
         if worker.is_ready:
-            self._write(worker.cells[0], {"status": "failed", "reason": reason, "seconds": 0.0})
+            self.deaths[worker.cells[0]] += 1
+            if self.deaths[worker.cells[0]] > 1:
+                seconds = round(time.monotonic() - worker.heard, 3)
+                failed = {"status": "failed", "reason": reason, "seconds": seconds}
+                # Before its first outcome it was at what all its cells share.
+                for cell in worker.cells[:1] if worker.has_told else worker.cells:
+                    self._write(cell, failed)
+                    failed = failed | {"seconds": 0.0}
         else:  # no cell is to blame
             self.stillborn += 1
             if self.stillborn == MOST_STILLBORN:
@@ -174,7 +184,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.cells: list[Cell] = []
-        self.is_ready = False
+        self.is_ready = self.has_told = False
+        self.heard = time.monotonic()
         self._process = context.Process(
             target=_work, args=(theirs, source), name=f"gpcanet-{number}", daemon=True
         )
@@ -187,7 +198,7 @@ class _Worker:
             self.connection.send(cells)
         except OSError:
             return False
-        self.cells = list(cells)
+        self.cells, self.has_told, self.heard = list(cells), False, time.monotonic()
         return True
 
     def how_it_ended(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 from .blocks import Summary
@@ -11,6 +12,12 @@ from .summary import all_entries, comparisons, fingerprint, judged, name_of
 
 Told = dict[str, Any]
 
+NOTHING: Summary = {
+    **dict.fromkeys(("numbers", "missing", "failed", "cost", "versions", "machines", "notes"), ()),
+    "unreachable": {},
+    "total": {"runs": 0, "seconds": 0},
+}
+
 
 def together(summaries: list[Summary]) -> Summary:
     """Of what several tell, the last number of the largest pool counts.
@@ -18,10 +25,8 @@ def together(summaries: list[Summary]) -> Summary:
     Numbers of settings that are no more those of this version are left out; all others are
     judged anew. Runs add up, also those of numbers that were replaced.
     """
-    first, *others = summaries
-    for other in others:
-        first = _with(first, other)
-    return first | {"numbers": [judged(number) for number in first["numbers"]]}
+    whole = reduce(_with, summaries, NOTHING)
+    return whole | {"numbers": [judged(number) for number in whole["numbers"]]}
 
 
 def _with(older: Summary, newer: Summary) -> Summary:
@@ -48,7 +53,7 @@ def _with(older: Summary, newer: Summary) -> Summary:
         "comparisons": comparisons(numbers),
         "missing": sorted(missing.values(), key=lambda entry: order[_key(entry)]),
         "unreachable": {**older["unreachable"], **newer["unreachable"]},
-        "failed": [*older["failed"], *newer["failed"]],
+        "failed": _each_once([*older["failed"], *newer["failed"]]),
         "cost": _costs(older, newer),
         "total": {name: older["total"][name] + newer["total"][name] for name in older["total"]},
         "versions": _each_once([*older["versions"], *newer["versions"]]),

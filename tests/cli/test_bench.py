@@ -1,7 +1,6 @@
 """gpcanet bench: whole runs of the smallest size, what they leave, and what is refused."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -9,6 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from gpcanet.linalg.threads import given_cores
 
 
 def written():
@@ -44,7 +45,7 @@ def test_a_quick_run_of_all_parts(gpcanet, tmp_path, monkeypatch):
     assert (embed["size"], embed["repeats"], embed["machine"]["cores"]) == (
         "quick",
         1,
-        os.cpu_count(),
+        given_cores(),
     )
     assert "seconds" in embed["results"]["graphs"]["generated"]["ways"]["GPCA"]
     assert "## Growth" in ended.out

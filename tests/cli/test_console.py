@@ -175,6 +175,7 @@ def test_help_fits_80_columns_and_explains_every_option(gpcanet, args):
     lines = ended.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert not [line for line in lines if line.endswith("...") and "Usage" not in line]
+    # typer names the type of arguments, whatever it is told to; of options it must not.
     assert "list[" not in re.sub(r"\w+\.\.\. <list\[\w+\]>", "", ended.out)
     options = [line for line in lines if re.match(r"  (-\w, )?--\w", line)]
     assert options

@@ -10,6 +10,7 @@ import time
 import pytest
 from made_up import made_up_records
 
+from gpcanet.cli import evidence
 from gpcanet.datasets.places import DATA_DIR_VARIABLE
 from gpcanet.paper.document import document
 from gpcanet.paper.journal import Journal, read_journals, to_line
@@ -44,6 +45,8 @@ def test_a_dry_run_says_what_there_is_to_run(gpcanet, tmp_path):
         (["table1", "--protocols", "mine"], "protocol='mine' must be one of 'paper'"),
         (["table1", "--pool", "huge"], "pool='huge' must be one of 'full', 'lean'"),
         (["table1", "--datasets", "coral"], "dataset='coral' must be one of 'cora'"),
+        (["table2", "--datasets", "ogbn-arxiv"], "there is nothing to run"),
+        (["table1", "--datasets", ""], "there is nothing to run"),
         (["table1", "--journal", "no/such/folder.jsonl"], "folder no/such does not exist"),
         (["table1", "--merge", "absent.jsonl"], "No such file or directory: absent.jsonl"),
     ],
@@ -64,6 +67,27 @@ def test_data_that_cannot_be_had_is_told_and_noted(gpcanet, tmp_path, monkeypatc
     ((cell, record),) = read_journals([path]).records.items()
     assert (cell.setup.method, record["status"]) == ("load", "failed")
     assert "ogbn-arxiv cannot be had" in record["reason"]
+
+
+def test_what_is_not_installed_is_told_before_anything_fails(gpcanet, tmp_path, monkeypatch):
+    monkeypatch.setattr(evidence, "find_spec", lambda name: None)
+    path = tmp_path / "runs.jsonl"
+    ended = gpcanet("reproduce", "table1", "--datasets", "cora", "--journal", path)
+    assert "torch is not installed; pip install 'gpcanet[nn]'" in ended.complaint
+    assert not path.exists()
+
+
+def test_what_failed_counts_as_done_unless_it_is_to_be_run_again(gpcanet, tmp_path):
+    path = tmp_path / "runs.jsonl"
+    records = made_up_records(["table4"], ["cora"])
+    records = {cell: record for cell, record in records.items() if cell.setup.get("patience")}
+    first = next(iter(records))
+    records[first] = {"status": "failed", "reason": "made up", "seconds": 1.0}
+    path.write_bytes(b"".join(to_line(cell, record) for cell, record in records.items()))
+    command = ["reproduce", "table4", "--datasets", "cora", "--journal", path, "--dry-run"]
+    done = [json.loads(gpcanet(*command, *more, "--json").out)["done"]
+            for more in ([], ["--retry-failed"])]  # fmt: skip
+    assert done[1] < done[0]  # without it, nothing is chosen from those beside it either
 
 
 def test_a_journal_in_use_is_refused(gpcanet, tmp_path):

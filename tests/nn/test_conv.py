@@ -112,6 +112,15 @@ def test_a_model_gets_edges_of_its_normalization(blocks):
         GCNConv(3, 2, normalization="l")
 
 
+def test_a_propagation_of_another_normalization_is_refused(x, edge_index):
+    layer, P = GCNConv(10, 4, normalization="rw").double(), GraphPropagation(edge_index)
+    with pytest.raises(ValueError, match="of normalization='sym', this layer of 'rw'; make both"):
+        layer(x, P)
+    same = GraphPropagation(edge_index, normalization="rw")
+    torch.testing.assert_close(layer(x, same), layer(x, edge_index))
+    assert repr(layer) == "GCNConv(10, 4, normalization='rw')"
+
+
 def test_our_gcn_is_theirs(x, edge_index):
     torch.manual_seed(0)
     ours, theirs = (kind(10, 8, 4, 3).double() for kind in (GCN, pyg.GCN))

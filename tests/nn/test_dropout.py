@@ -68,6 +68,12 @@ def test_the_gradient_is_the_mask():
     assert x.grad.unique().tolist() == pytest.approx([0, 1 / 0.7])
 
 
+def test_in_place():
+    x = torch.ones(40, 30)
+    assert Dropout(0.5, inplace=True)(x) is x
+    assert x.unique().tolist() == [0, 2]
+
+
 def test_the_mean_of_many_is_the_input():
     torch.manual_seed(0)
     x, dropout = torch.linspace(-2, 2, 50), Dropout(0.5)

@@ -10,6 +10,7 @@ from deep_models import CONVOLUTIONS, DEPTH, MODELS, WIDTH, Stack, made
 from truth import dense_P
 
 from gpcanet.nn import (
+    GCN,
     InitReport,
     gpca_init_,
     he_init_,
@@ -74,6 +75,16 @@ def test_a_gcn_gets_the_eigenvectors_of_the_paper(name, blocks, x, edge_index):
     torch.testing.assert_close((weight[:, :4].T @ leading).abs(), torch.eye(4, dtype=torch.float64),
                                atol=1e-9, rtol=0)  # fmt: skip
     torch.testing.assert_close(weight[:, 4:], -weight[:, :4])
+
+
+def test_a_gcn_of_the_random_walk_gets_those_of_its_own_aggregation(blocks, x, edge_index):
+    """Symmetrised, all nodes counting alike, as for every layer that takes means."""
+    model = GCN(10, 4, 2, 3, normalization="rw").double()
+    gpca_init_(model, x, edge_index, pairs=False)
+    M = x.T @ torch.from_numpy(dense_P(blocks.graph, "rw")) @ x
+    _, vectors = torch.linalg.eigh((M + M.T) / 2)
+    along = model.convs[0].lin.weight @ vectors.flip(1)[:, :4]
+    torch.testing.assert_close(along.abs(), torch.eye(4).double(), atol=1e-9, rtol=0)
 
 
 def own_aggregation(A, name, x):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..files import write_embedding
@@ -36,7 +37,7 @@ def run(console: Console, data: Input, settings: dict[str, Any], results: Result
             if results.save_model is not None:  # so that --model gives the same bytes later
                 Z = model.transform(dataset.X, graph=dataset.graph)
             fitted = {"iterations": int(model.n_iter_)}
-            if settings.get("n_iter") is None:  # neither is measured after so many steps
+            if not math.isnan(model.residual_):  # measured, as it is not after so many steps
                 fitted |= {"residual": model.residual_, "objective": model.objective_}
     with console.phase("writing"):
         if results.output is not None:

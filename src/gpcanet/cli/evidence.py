@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,7 +68,7 @@ def reproduce(
     """Run the paper's experiments again, beside its numbers.
 
     May be stopped at any time; the same command goes on where it was. Ends with a table;
-    gpcanet report makes a page of a journal.
+    gpcanet report makes a page of a journal. Networks need pip install 'gpcanet[nn]'.
 
     gpcanet reproduce table1 table2 --datasets cora
     """
@@ -81,12 +82,16 @@ def reproduce(
     entries = _entries(experiments or [], _split(protocols), pool, _split(datasets))
     if dry_run:
         known = [*([journal] if journal.exists() else []), *(merge or [])]
-        state = state_of(entries, read_journals(known).records, 1)
+        records = read_journals(known).records
+        if retry_failed:
+            records = {cell: r for cell, r in records.items() if r["status"] != "failed"}
+        state = state_of(entries, records, 1)
         console.result(
             {"cells": state.total, "done": state.done},
             f"{state.total} runs, {state.done} of them done",
         )
         return
+    _check_installed(entries)
     if jobs is not None and jobs > given_cores():
         console.note(f"{jobs} runs at a time on {given_cores()} cores will wait for each other")
     source = Source(data_dir, offline or None)
@@ -98,12 +103,14 @@ def reproduce(
         if retry_failed:
             opened.forget_failures()
         records = opened.contents.records
-        entries = _reachable(entries, source, opened, console)
+        with console.phase("reading data"):
+            entries = _reachable(entries, source, opened, console)
         try:
             with console.phase("reproducing"):
                 run(entries, opened, source, jobs=jobs, listener=_Progress(console))
         finally:
-            console.note(f"{len(records)} runs are in {journal}")
+            n_runs = sum(cell.setup.method != "load" for cell in records)
+            console.note(f"{n_runs} runs are in {journal}")
         _show(console, entries, records)
 
 
@@ -121,8 +128,23 @@ def _entries(
         for protocol in [PROTOCOLS[0]] if one else protocols or PROTOCOLS:
             for dataset in GENERATED if experiment == "scale" else datasets:
                 found.update(dict.fromkeys(entries_of(experiment, protocol, pool, dataset)))
+    if not found:
+        raise ValueError("there is nothing to run: none of these experiments is for these datasets")
     # What takes minutes comes before what takes hours.
     return sorted(found, key=lambda entry: entry.candidates[0].method != "gpca")
+
+
+def _check_installed(entries: list[Entry]) -> None:
+    """Before the first of hundreds of runs fails for it."""
+    setups = {entry.candidates[0] for entry in entries}
+    if all(s.method == "gpca" and s.get("draws") != "torch" for s in setups):
+        return
+    for name in ("torch", "torch_geometric"):
+        if find_spec(name) is None:
+            raise ValueError(
+                f"{name} is not installed; pip install 'gpcanet[nn]' brings what networks and the "
+                f"authors' heads need"
+            )
 
 
 def _reachable(
@@ -215,7 +237,7 @@ def report(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            help="Journals of gpcanet reproduce, and summaries of others (.json), together."
+            help="Journals of gpcanet reproduce, and summaries of others (.json), together.",
         ),
     ],
     folder: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path(

@@ -8,9 +8,13 @@ out group by group, a step takes two thirds of the time or less.
 import numba as nb
 import numpy as np
 
-from .kernels import ROWS_PER_CHUNK, parallel_launch
+from .kernels import parallel_launch
 
 SWEEPS = 4
+
+#: Nodes a thread takes at a time. The compiled code of this file is cached with what the file says:
+#: a number of another file could change unseen.
+ROWS_PER_CHUNK = 128
 
 #: Parts of a sweep; nodes of one part do not see each other move. More would not make it better,
 #: and on a busy machine all threads wait at the end of each for the last to be given a core.

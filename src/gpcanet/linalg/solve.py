@@ -153,7 +153,10 @@ class Solver:
         return self._split(iterate)
 
     def solve(self, X: Array, shift: Array | None = None) -> Solution:
-        """F of X - shift with its true residual; warns where the tolerance was not reached."""
+        """F of X - shift with its true residual; warns where the tolerance was not reached.
+
+        After a given number of steps there is neither.
+        """
         if self.method == "fixed-point" and self.n_iter is not None:
             return self.run(X, shift)
         entered = self.P.enter(X, shift)

@@ -203,7 +203,7 @@ class GCNConv(pyg.GCNConv):
         self.normalization = normalization
 
     def forward(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        P = as_propagation(edge_index, edge_weight, x.shape[0], normalization=self.normalization)
+        P = self.propagation(edge_index, edge_weight, x.shape[0])
         weight: Any = self.lin.weight
         if x.layout != torch.strided:
             out = P @ (x @ weight.T)
@@ -212,3 +212,17 @@ class GCNConv(pyg.GCNConv):
         else:
             out = self.lin(P @ x)
         return out if self.bias is None else out + self.bias
+
+    def propagation(self, edges: Edges, edge_weight: Tensor | None, n_nodes: int) -> Any:
+        """P of some edges; one that is given must be of this layer's normalization."""
+        P = as_propagation(edges, edge_weight, n_nodes, normalization=self.normalization)
+        if P.normalization != self.normalization:
+            raise ValueError(
+                f"the propagation is of normalization={P.normalization!r}, this layer of "
+                f"{self.normalization!r}; make both the same"
+            )
+        return P
+
+    def __repr__(self) -> str:
+        how = "" if self.normalization == "sym" else f", normalization={self.normalization!r}"
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}{how})"

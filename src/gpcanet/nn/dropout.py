@@ -14,8 +14,8 @@ class Dropout(torch.nn.Dropout):
     """``torch.nn.Dropout`` with quicker random numbers on a CPU.
 
     torch draws them there one after the other, which for a layer of a GCN takes about as long as
-    all the rest of it. These come from numpy, seeded by one number of
-    torch's, so that ``torch.manual_seed`` decides as ever.
+    all the rest of it. These come from numpy, seeded by one number of torch's, so that
+    ``torch.manual_seed`` decides as ever.
 
     Examples
     --------
@@ -27,8 +27,9 @@ class Dropout(torch.nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0 or x.device.type != "cpu" or self.p >= 1:
             return super().forward(x)
-        seed = int(torch.randint(2**63 - 1, ()))
-        return x * kept(x.shape, self.p, np.random.Generator(np.random.SFC64(seed))).to(x.dtype)
+        seed = int(torch.randint(2**63 - 1, (), device="cpu"))
+        mask = kept(x.shape, self.p, np.random.Generator(np.random.SFC64(seed))).to(x.dtype)
+        return x.mul_(mask) if self.inplace else x * mask
 
 
 def kept(shape: tuple[int, ...], p: float, rng: np.random.Generator) -> Tensor:

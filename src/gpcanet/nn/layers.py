@@ -166,8 +166,7 @@ def _identities(layer: Any, rule: Rule, width: int) -> Iterator[None]:
 
 
 def _propagated(layer: GCNConv, x: Tensor, edge_index: Any, edge_weight: Any = None) -> Tensor:
-    how = layer.normalization
-    return as_propagation(edge_index, edge_weight, x.shape[0], normalization=how) @ x
+    return layer.propagation(edge_index, edge_weight, x.shape[0]) @ x
 
 
 def _gpca(

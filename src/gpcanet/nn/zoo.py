@@ -11,6 +11,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 
 from ..validation import check_choice, check_number
+from .dropout import Dropout
 from .init import gpca_init_
 from .models import GCN, GPCANet
 from .random_init import he_init_, orthogonal_init_, xavier_init_
@@ -38,7 +39,7 @@ class MLP(torch.nn.Module):
     def __init__(self, *widths: int, dropout: float) -> None:
         super().__init__()
         self.layers = torch.nn.ModuleList(torch.nn.Linear(*pair) for pair in pairwise(widths))
-        self.dropout = torch.nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, edge_index: Any = None, edge_weight: Any = None) -> Tensor:
         for layer in self.layers[:-1]:
@@ -87,10 +88,9 @@ def build_model(
     layers: int = 2,
     hidden: int = 128,
     dropout: float = 0.5,
-    **gpca: Any,
+    **how: Any,
 ) -> torch.nn.Module:
-    """A model by its name; ``gpca`` is for GPCANet alone (alpha, beta, n_iter, normalization),
-    but for the normalization, which GCN has, too.
+    """A model by its name. ``how``: alpha, beta, n_iter for GPCANet; normalization for it and GCN.
 
     Examples
     --------
@@ -102,7 +102,8 @@ def build_model(
     check_number("hidden", hidden, 1, advice="128 and 256 are usual", integer=True)
     check_number("dropout", dropout, 0, 0.99, advice="0 drops nothing")
     if name == "gpcanet":
-        return GPCANet(in_channels, hidden, layers, out_channels, dropout, **gpca)
-    if foreign := set(gpca) - ({"normalization"} if name == "gcn" else set()):
-        raise ValueError(f"{min(foreign)} is for the model gpcanet; {name} has no such thing")
-    return MODELS[name](in_channels, hidden, layers, out_channels, dropout, **gpca)
+        return GPCANet(in_channels, hidden, layers, out_channels, dropout, **how)
+    if foreign := set(how) - ({"normalization"} if name == "gcn" else set()):
+        models = "models gpcanet and gcn" if min(foreign) == "normalization" else "model gpcanet"
+        raise ValueError(f"{min(foreign)} is for the {models}; {name} has no such thing")
+    return MODELS[name](in_channels, hidden, layers, out_channels, dropout, **how)

@@ -237,7 +237,12 @@ def _lean_told(summary: Summary) -> list[str]:
         f"{lean['training']['patience']} epochs after the last rise of validation accuracy, looked "
         f"at every {lean['training']['eval_every']}."
     )
-    return [told]
+    own = [
+        f"Table 4 of {called(name)} has layers {_listed(pool['table4_layers'])} in `lean`."
+        for name, pool in lean.items()
+        if isinstance(pool, dict) and "table4_layers" in pool
+    ]
+    return [told, *own]
 
 
 def _gpca_told() -> list[str]:

@@ -85,6 +85,11 @@ class Plan:
                     return part[name]
         return default
 
+    @property
+    def depths(self) -> list[int]:
+        """Of Table 4; the best GCN may be chosen from fewer."""
+        return self.values("table4_layers") or self.values("layers")
+
     def how(self, method: str) -> dict[str, Any]:
         """The protocol's settings of a method, with those of the dataset over them."""
         protocol = self._protocol_of(method)
@@ -188,7 +193,7 @@ def _table3(plan: Plan) -> Iterator[Entry]:
 
 
 def _table4(plan: Plan) -> Iterator[Entry]:
-    for layers, (init, name) in itertools.product(plan.values("layers"), INIT_NAMES.items()):
+    for layers, (init, name) in itertools.product(plan.depths, INIT_NAMES.items()):
         yield plan.entry("table4", f"{layers} layers, {name}", plan.gcn([layers], init))
 
 

@@ -205,12 +205,13 @@ def _number(entry: Entry, found: dict[str, Any], records: Records) -> dict[str, 
         number["runs"] = [f"{split}/{seed}" for split, seed in found["runs"]]
     if (near := _near_ties(entry, found["chosen"], records)) is not None:
         number["near"] = near
-    depths = Plan(entry.protocol, entry.pool, entry.dataset).values("layers", [])
-    if entry.experiment == "table4" and found["chosen"]["layers"] in (min(depths), max(depths)):
-        number["curves"] = [
-            [[epoch, round(100 * accuracy, 1)] for epoch, _, accuracy in record["curve"]]
-            for record in found["records"]
-        ]
+    if entry.experiment == "table4":
+        depths = Plan(entry.protocol, entry.pool, entry.dataset).depths
+        if found["chosen"]["layers"] in (min(depths), max(depths)):
+            number["curves"] = [
+                [[epoch, round(100 * accuracy, 1)] for epoch, _, accuracy in record["curve"]]
+                for record in found["records"]
+            ]
     return judged(number)
 
 

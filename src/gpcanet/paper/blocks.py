@@ -47,7 +47,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Box:
-    """A cell of a table: a line, a smaller one below it, and a verdict that colours it."""
+    """A cell of a table: a line, smaller ones below it, and a verdict that colours it."""
 
     text: str
     detail: str = ""

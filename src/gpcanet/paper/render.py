@@ -31,7 +31,7 @@ def _markdown(block: Block, prefix: str) -> str:
 
 
 def _box(box: Box) -> str:
-    return f"{box.text}<br>{box.detail}" if box.detail else box.text
+    return "<br>".join([box.text, *box.detail.splitlines()])
 
 
 def to_html(blocks: list[Block], pictures: dict[str, bytes]) -> str:

@@ -73,7 +73,7 @@ def _result(number: Number) -> Box:
         details.append("{:.1f} to {:.1f}".format(*number["interval"]))
     if "verdict" in number:
         details.append(f"{number['difference']:+.2f} {number['verdict']}")
-    return Box(mean_sd(number), "; ".join(details), number.get("verdict", ""))
+    return Box(mean_sd(number), "\n".join(details), number.get("verdict", ""))
 
 
 def _at_depths(found: dict[str, Number], init: str, depths: list[int]) -> list[Number | None]:

@@ -123,6 +123,25 @@ def test_many_features_go_by_lanczos(graph, labels, normalization, ghost):
     )
 
 
+@pytest.mark.parametrize("ghost", ["paper", "balanced"])
+@pytest.mark.parametrize("density", [0.02, 0.4])
+def test_without_a_tolerance_spaces_are_near_enough_for_choosing(density, ghost):
+    """Sparse X of many features goes by Lanczos, the other one by a pass for all pairs."""
+    graph, labels, rng = random_graph(300, parts=2), random_labels(300), np.random.default_rng(5)
+    width = 1100 if density < 0.1 else 90
+    topics = rng.gamma(0.2, size=(8, width))
+    chances = rng.dirichlet(np.full(8, 0.3), 300) @ (topics / topics.sum(axis=1, keepdims=True))
+    X = (rng.random((300, width)) < density * width * chances).astype(float)
+    X = sp.csr_array(X) if density < 0.1 else X
+    path = GPCAPath(5, betas=(0.0, 0.2), ghost=ghost).fit(X, labels, graph=graph)
+    assert (path.way_ == "lanczos") == (density < 0.1)
+    for alpha, beta in itertools.product((1.0, 7.0, 50.0), (0.0, 0.2)):
+        model = GPCA(5, alpha=alpha, beta=beta, ghost=ghost, solver="direct")
+        model.fit(X, labels, graph=graph)
+        cosines = np.linalg.svd(path.components(alpha, beta) @ model.components_.T)[1]
+        assert cosines.min() >= 0.9999
+
+
 @pytest.mark.usefixtures("any_plan")
 def test_single_precision_is_kept_and_close(graph, X, labels):
     options = {"alphas": (1.0, 10.0), "betas": (0.0, 0.2)}
@@ -276,14 +295,14 @@ def test_bad_calls_say_what_to_do(call, error, message):
 @pytest.mark.skipif(
     DATA_DIR_VARIABLE not in os.environ, reason=f"{DATA_DIR_VARIABLE} names no folder"
 )
-@pytest.mark.parametrize("k", [32, 128])
-def test_subspaces_on_cora_are_those_of_separate_fits(k):
-    data = load("cora")
-    y = np.full(len(data.y), -1)
-    y[data.train] = data.y[data.train]
-    betas = (0.0, 0.1, 0.2)
+@pytest.mark.parametrize(
+    ("name", "k"), [("cora", 32), ("cora", 128), ("citeseer", 64), ("pubmed", 64)]
+)
+def test_subspaces_on_real_graphs_are_those_of_separate_fits(name, k):
+    data = load(name)
+    y, betas = data.visible_labels(validation=False), (0.0, 0.1, 0.2)
     path = GPCAPath(k, betas=betas, ghost="paper").fit(data.X, y, graph=data.graph)
-    for alpha, beta in itertools.product((1.0, 10.0, 50.0), betas):
+    for alpha, beta in itertools.product((1.0, 5.0, 20.0, 50.0), betas):
         model = GPCA(k, alpha=alpha, beta=beta, ghost="paper").fit(data.X, y, graph=data.graph)
         cosines = np.linalg.svd(path.components(alpha, beta) @ model.components_.T)[1]
         assert cosines.min() >= 0.9999

@@ -28,13 +28,20 @@ from .linalg import (
 from .seen import SeenNodes
 from .validation import check_features, check_graph, check_number
 
+# Where no ``tol`` is given:
+#: error of (I + alpha L)^-1 as a function of the eigenvalues of L,
+QUICK_TOL = 1e-3
+
+#: and angle between the space of components and that of the eigenvectors, where Lanczos finds them.
+QUICK_ANGLE = 5e-3
+
 
 class GPCAPath(BaseEstimator):
     """The components of :class:`GPCA` for many values of alpha and beta at once.
 
     Meant for choosing them: all values share their passes over the graph, and every alpha
     between the smallest and the largest is to be had afterwards. What it finds is what separate
-    fits find, to the same tolerance.
+    fits find: to the same tolerance if a ``tol`` is given, else as near as choosing takes.
 
     Parameters
     ----------
@@ -44,7 +51,10 @@ class GPCAPath(BaseEstimator):
         The values that ``fit`` prepares; every alpha between them can be asked for.
     betas : sequence of float
         The values of beta that can be asked for.
-    normalization, ghost, tol, max_iter
+    tol : float, optional
+        As in :class:`GPCA`. By default quicker and less exact: components span the space of those
+        of a separate fit to a cosine of 0.9999.
+    normalization, ghost, max_iter
         As in :class:`GPCA`. Pairs that would take more than ``max_iter`` steps together are
         fitted one by one.
 
@@ -123,11 +133,13 @@ class GPCAPath(BaseEstimator):
             X = X.toarray()
         self._X, self._rows = CenteredFeatures(X), X
         self._pairs: dict[tuple[float, float], tuple[np.ndarray, np.ndarray]] = {}
+        self._propagations: dict[float, Propagation] = {}
         self._resolvents: Resolvents | None = None
         self.way_ = "lanczos" if wide else "separate"
         if not wide:
             self.way_ = self._share(alphas, betas)
         self._prepare(list(itertools.product(alphas, betas)))
+        self._propagations.clear()
         return self
 
     def components(self, alpha: float, beta: float = 0.0) -> np.ndarray:
@@ -153,10 +165,11 @@ class GPCAPath(BaseEstimator):
         model = self._unfitted(max(alphas), 0.0)
         P = self._propagation(model)
         solver = model._solver(P, self._dtype)
-        if self._X.is_sparse or moments_needed(max(alphas), solver.tol) > self.max_iter:
+        tol = QUICK_TOL if self.tol is None else solver.tol
+        if self._X.is_sparse or moments_needed(max(alphas), tol) > self.max_iter:
             return "separate"
         ghost: GhostForm = self.ghost  # type: ignore[assignment]
-        given = self._labels, alphas, betas, ghost, solver.tol
+        given = self._labels, alphas, betas, ghost, tol
         plan = plan_sharing(P, self._X.shape[1], *given, direct=solver.method == "direct")
         if plan.way != "separate":
 
@@ -184,7 +197,8 @@ class GPCAPath(BaseEstimator):
     def _by_itself(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         fit = self._fit_of(alpha, beta)[1]
         if self.way_ == "lanczos":
-            return leading_eigenpairs_by_blocks(fit.apply, self._X.shape[1], self._k)
+            angle = QUICK_ANGLE if self.tol is None else None
+            return leading_eigenpairs_by_blocks(fit.apply, self._X.shape[1], self._k, angle=angle)
         fitted = fit.formed(self._k)
         return fitted.eigenvalues, fitted.W
 
@@ -201,6 +215,7 @@ class GPCAPath(BaseEstimator):
             raise ValueError(f"beta={beta} must be one of {known}; fit the path with it in betas")
         if pair not in self._pairs:
             self._prepare([pair])
+            self._propagations.clear()
         return self._pairs[pair]
 
     def fitted(self, alpha: float, beta: float = 0.0) -> tuple[GPCA, np.ndarray]:
@@ -217,6 +232,7 @@ class GPCAPath(BaseEstimator):
         if self._nodes is not None or labels is not None:
             rows = None if self._nodes is None else self._rows
             model._seen = SeenNodes(self._graph, self._nodes, rows, labels)
+        self._propagations.clear()
         return model, fitted.Z
 
     def _fit_of(self, alpha: float, beta: float) -> tuple[GPCA, Fit]:
@@ -232,10 +248,14 @@ class GPCAPath(BaseEstimator):
         return model._plan(self._part, self._X.values, self._k, self._X.dtype, lanczos=is_wide)
 
     def _propagation(self, model: GPCA) -> Propagation:
+        if model.beta in self._propagations:
+            return self._propagations[model.beta]
         labels = self._labels if model.beta > 0 else None
-        return model._propagation(
-            self._part, labels, self._X.dtype, reorder=self._plan(model).reorder
-        )
+        P = model._propagation(self._part, labels, self._X.dtype, reorder=self._plan(model).reorder)
+        for other in self._propagations.values():
+            P.elimination_order = other.elimination_order
+        self._propagations[model.beta] = P
+        return P
 
     def _unfitted(self, alpha: float, beta: float) -> GPCA:
         return GPCA(

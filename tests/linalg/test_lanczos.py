@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from truth import same_subspace
 
 from gpcanet.linalg import lanczos as lanczos_module
 from gpcanet.linalg import leading_eigenpairs, leading_eigenpairs_by_blocks
@@ -31,6 +32,30 @@ def test_eigenpairs_equal_lapack(k, decay):
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-12)
     # Residuals of 1e-6 over a relative gap of decay / k.
     np.testing.assert_allclose(vectors, expected, atol=1e-6 * k / decay)
+
+
+@pytest.mark.usefixtures("_no_arpack")
+@pytest.mark.parametrize("k", [7, 60])
+@pytest.mark.parametrize("decay", [0.3, 1.0])
+@pytest.mark.parametrize("angle", [0.1, 5e-3, 1e-4])
+def test_an_angle_is_kept_and_saves_products(k, decay, angle):
+    M, products = matrix(800, decay), []
+
+    def apply(V):
+        products.append(V.shape[1])
+        return M @ V
+
+    vectors = leading_eigenpairs_by_blocks(apply, len(M), k, angle=angle)[1]
+    at_an_angle = sum(products)
+    assert same_subspace(vectors, leading_eigenpairs(M, k)[1]) <= angle
+    leading_eigenpairs_by_blocks(apply, len(M), k)
+    assert at_an_angle <= sum(products) - at_an_angle + 4 * (angle < 1e-3) * k
+
+
+def test_equal_eigenvalues_at_the_end_do_not_keep_it_from_ending():
+    values = np.concatenate([np.linspace(5, 3, 9), np.full(2, 2.0), np.linspace(1, 0.1, 289)])
+    found = leading_eigenpairs_by_blocks(lambda V: values[:, None] * V, 300, 10, angle=5e-3)[0]
+    np.testing.assert_allclose(found, values[:10], rtol=1e-9)
 
 
 def test_repeated_eigenvalues_are_all_found():

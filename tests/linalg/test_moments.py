@@ -17,10 +17,11 @@ from truth import (
     row_weights,
 )
 
+import gpcanet.linalg.propagation
 from gpcanet.linalg import Moments, Resolvents, Samples, Sharing, plan_sharing
 from gpcanet.linalg import samples as samples_module
 from gpcanet.linalg.moments import ghost_columns, moments_needed, series
-from gpcanet.linalg.samples import sample_points
+from gpcanet.linalg.samples import sample_points, solve_series, steps_needed
 
 PLANS = [Sharing(way, by_node, 0.0) for way in ("moments", "samples") for by_node in (False, True)]
 
@@ -114,6 +115,34 @@ def test_sample_points_are_enough(low, ratio, tol):
     assert np.abs(miss).max() <= 1.5 * tol
 
 
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 10.0, 50.0, 1000.0])
+@pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-9])
+def test_half_the_steps_are_enough_for_products(alpha, tol):
+    """As functions of an eigenvalue mu of P: F, its residual R, and F (1 + R) for the inverse."""
+    mu = np.linspace(-1, 1, 2001)
+    n_steps = steps_needed(alpha, tol)
+    terms, share = solve_series(alpha, n_steps, tol)
+    assert len(terms) == n_steps
+    F, S = chebyshev.chebval(mu, terms), 1 + alpha * (1 - mu)
+    R = share * np.cos(n_steps * np.arccos(mu))
+    # What is cut off from the series counts once more.
+    np.testing.assert_allclose(F, (1 - R) / S, atol=tol / 4 + 1e-14)
+    assert np.abs(F * (1 + R) - 1 / S).max() <= 1.5 * tol
+    if n_steps > 1:
+        fewer = 1 / np.cosh((n_steps - 1) * np.arccosh(1 + 1 / alpha))
+        assert fewer**2 > tol
+    assert n_steps <= 0.7 * moments_needed(alpha, tol) + 1
+
+
+def test_samples_take_the_steps_they_need(graph, X, monkeypatch):
+    P, steps = propagation(graph), []
+    step = type(P).step
+    monkeypatch.setattr(gpcanet.linalg.propagation, "FUSED_WORK", 0)
+    monkeypatch.setattr(type(P), "step", lambda *given: steps.append(1) or step(*given))
+    Samples(P, X, 1.0, 50.0, 1e-6)
+    assert len(steps) == steps_needed(50.0, 1e-6)
+
+
 def test_a_single_alpha_is_a_single_sample():
     assert sample_points(7.0, 7.0, 1e-9) == pytest.approx([7.0])
 
@@ -188,9 +217,10 @@ GRID = (1.0, 5.0, 10.0, 20.0, 50.0)
 @pytest.mark.parametrize(
     ("P", "d", "alphas", "way"),
     [
-        (Size(169_343, 2_332_486), 128, GRID, "moments"),  # narrow: products are cheap
-        (Size(19_717, 88_648), 500, GRID, "samples"),  # wide: products are what costs
-        (Size(19_717, 88_648), 500, (10.0,), "separate"),  # nothing to share
+        (Size(169_343, 2_332_486), 16, GRID, "moments"),  # narrow: products are cheap
+        (Size(169_343, 2_332_486), 128, GRID, "samples"),  # wide: products are what costs
+        (Size(19_717, 88_648), 500, GRID, "samples"),
+        (Size(300, 1_200), 90, (1.0, 9.0), "separate"),  # two are too few to share
     ],
 )
 def test_the_cheapest_way_is_taken(P, d, alphas, way):
@@ -203,7 +233,7 @@ def test_balanced_ghost_edges_by_node_where_labels_are_few():
         labels = np.full(P.n_nodes, -1)
         labels[:n_labelled] = np.arange(n_labelled) % 3
         plan = plan_sharing(P, 128, labels, GRID, (0.0, 0.1, 0.2), "balanced", 1e-5, direct=False)
-        assert (plan.way, plan.by_node) == ("moments", by_node)
+        assert (plan.way, plan.by_node) == ("samples", by_node)
 
 
 def test_single_precision_does_not_put_back_what_rounding_would_spoil():

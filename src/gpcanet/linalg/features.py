@@ -54,7 +54,9 @@ class CenteredFeatures:
         if self.is_sparse:
             # In float64, since two large numbers may be taken from each other.
             W = W.astype(np.float64, copy=False)
-            return (self.values @ W - self.mean @ W).astype(self.dtype, copy=False)
+            product = self.values @ W
+            product -= self.mean @ W
+            return product.astype(self.dtype, copy=False)
         if self.shift is None:
             return self.values @ W
         product = np.empty((self.shape[0], W.shape[1]), self.dtype)
@@ -81,7 +83,9 @@ class CenteredFeatures:
         # Centred columns are orthogonal to constants, so F may lose its means first. Otherwise
         # two large numbers would be taken from each other, which float32 does not survive.
         F = F - F.mean(axis=0, dtype=np.float64).astype(F.dtype)
-        return self._transposed @ F - np.multiply.outer(self.mean, F.sum(axis=0))
+        product = self._transposed @ F
+        product -= np.multiply.outer(self.mean, F.sum(axis=0))
+        return product
 
     def rows(self, rows: slice) -> np.ndarray:
         """Some rows of a dense X, centred."""

@@ -22,7 +22,7 @@ from .propagation import Propagation
 from .threads import in_turn
 
 #: Rows multiplied at a time: their products are added up in float64, whatever the blocks are in.
-ROWS = 8192
+ROWS = 2048
 
 #: Columns multiplied at a time: of a symmetric product only blocks from the diagonal on are made.
 COLUMNS = 64

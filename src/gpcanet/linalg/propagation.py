@@ -180,6 +180,10 @@ class Propagation(BlockOperator):
         self._diagonal = np.zeros(self.n_nodes, self.dtype)
         self._ghost: GhostFactor | None = None
         self._matrix: sp.csr_array | None = None
+        self._always_fused = False
+        #: An order of nodes in which a factorisation fills in little, once one has found it. It
+        #: may be handed on to any other P of the same graph.
+        self.elimination_order: np.ndarray | None = None
         if beta > 0:
             self._add_ghost_edges(labels, beta, ghost, degrees)
 
@@ -289,7 +293,11 @@ class Propagation(BlockOperator):
 
     def is_fused(self, width: int) -> bool:
         """Whether a step on a block this wide is worth loading the compiled kernel for."""
-        return (len(self.indices) + self.n_nodes) * width >= FUSED_WORK
+        return self._always_fused or (len(self.indices) + self.n_nodes) * width >= FUSED_WORK
+
+    def for_parts_of(self, width: int) -> Propagation:
+        """The same operator, compiled for however narrow blocks if that is worth it for so wide."""
+        return self._twin(_always_fused=self.is_fused(width))
 
     def matmul(self, F: np.ndarray) -> np.ndarray:
         return self.step(F, F, np.empty_like(F), 1.0, 0.0, 0.0)
@@ -391,8 +399,11 @@ class Propagation(BlockOperator):
 
     def without_ghost_factor(self) -> Propagation:
         """The same operator less U V^T, which is self-adjoint whatever the ghost form."""
+        return self._twin(_ghost=None, self_adjoint=True)
+
+    def _twin(self, **changes: Any) -> Propagation:
         twin = object.__new__(Propagation)
-        twin.__dict__.update(self.__dict__, _ghost=None, self_adjoint=True)
+        twin.__dict__.update(self.__dict__, **changes)
         return twin
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from .moments import COLUMNS, Moments, ghost_columns, moments_needed, with_ghost_edges
 from .propagation import GhostForm, Propagation
-from .samples import Samples, sample_points
+from .samples import Samples, sample_points, steps_needed
 
 # Time per multiplication in units of that in a product of two dense blocks: measured in float32,
 # 169,343 nodes with 128 features and 19,717 nodes with 500.
@@ -159,8 +159,10 @@ def plan_sharing(
             points = sample_points(least, largest, tol)
             if points is None:
                 continue
-            added = sum(moments_needed(alpha, tol) for alpha in points) * n * w * ADDITION
-            each = n_moments * entries * w * STEP + added + half * len(points) * n * w * w
+            n_steps = steps_needed(largest, tol)
+            n_terms = sum(min(n_steps, moments_needed(alpha, tol)) for alpha in points)
+            each = n_steps * entries * w * STEP + n_terms * n * w * ADDITION
+            each += half * len(points) * n * w * w
             plans.append(Sharing("samples", by_node, n_passes * each))
     return min(plans, key=lambda plan: plan.cost)
 

@@ -3,21 +3,33 @@
 As a function of log alpha, 1 / (1 + alpha lambda) has no pole nearer to the real axis than pi.
 So a polynomial through a dozen Chebyshev points is as good as the solves themselves. All of them
 come out of one recurrence, T_t+1(P) X = 2 P T_t(P) X - T_t-1(P) X, each with coefficients of its
-own (:mod:`gpcanet.linalg.moments`).
+own.
 
-Compared with moments this takes twice the steps and, for the dozen of points, a dozen of products
-X^T F, where moments need one for every t: right for wide X, where products are what costs.
+What is wanted of a solve F is X^T F alone, and that is known to twice the digits of F. With
+S = I + alpha L and the residual R = X - S F,
+
+    X^T S^-1 X = F^T (X + R) + R^T S^-1 R.
+
+After K steps of the Chebyshev iteration R is T_K(P) X / T_K(1 / c), c = alpha / (1 + alpha), so
+that the last term is at most 1 / T_K(1 / c)^2 of X^T X: half the steps are enough.
+
+Compared with moments this takes as many steps and, for the dozen of points, a dozen of products
+X^T F, where moments need two for every step: right for wide X, where products are what costs.
 """
 
 from __future__ import annotations
 
+import math
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from .moments import moments_needed, series, sum_over_rows
+from .moments import moments_needed, sum_over_rows
 from .progress import report
 from .propagation import FUSED_WORK, Propagation
+from .threads import in_turn
 
 #: Terms of the series that are collected before they are added to the sums: a sum is read and
 #: written once for all of them.
@@ -26,8 +38,8 @@ TERMS = 8
 #: Points beyond which interpolation is given up.
 MOST_POINTS = 32
 
-#: Most columns solved for at a time, for all points, and most memory of their blocks.
-COLUMNS, BLOCK_BYTES = 256, 2**29
+#: Columns solved for at a time, for all points.
+COLUMNS = 128
 
 
 class Samples:
@@ -59,37 +71,90 @@ class Samples:
                 f"tol={tol:g}; solve for each"
             )
         self.alphas = points
-        lengths = [moments_needed(alpha, tol) + 1 for alpha in self.alphas]
-        coefficients = np.zeros((len(lengths), max(lengths)), B.dtype)
-        for row, alpha, length in zip(coefficients, self.alphas, lengths, strict=True):
-            row[:length] = series(alpha, length)
+        n_steps = steps_needed(largest_alpha, tol)
+        series = [solve_series(alpha, n_steps, tol) for alpha in points]
+        coefficients = np.array([terms for terms, _ in series], B.dtype)
+        shares = [B.dtype.type(share) for _, share in series]
+        P = P.for_parts_of(B.shape[1])
         B = P.scaled(P.enter(B), 1.0)
-        weighted = P.mass[:, None] * B
-        w = B.shape[1]
-        products = np.zeros((len(lengths) + 1, w, w))
-        column_bytes = (len(lengths) + TERMS) * len(B) * B.itemsize
-        columns = max(1, min(COLUMNS, BLOCK_BYTES // column_bytes))
-        for begin in range(0, w, columns):
-            part = slice(begin, min(w, begin + columns))
-            block = np.ascontiguousarray(B[:, part])
-            sums = _sums_of_series(P, block, coefficients)
+        self._B, self._weighted = B, P.mass[:, None] * B
+        make = self._one_after_the_other if P.is_fused(1) else self._at_once
+        upper = make(P, coefficients, shares)
+        self._products = np.triu(upper) + np.triu(upper, 1).transpose(0, 2, 1)
 
-            def products_of(rows: slice, begin: int = begin, F: Any = (block, *sums)) -> np.ndarray:
-                left = weighted[rows, begin:].T
-                return np.stack([left @ one[rows] for one in F]).astype(np.float64)
+    def _one_after_the_other(
+        self, P: Propagation, coefficients: np.ndarray, shares: list[Any]
+    ) -> np.ndarray:
+        """Products, some columns at a time: the compiled step uses all cores by itself."""
+        B, weighted, last_term = self._B, self._weighted, np.empty_like(self._B)
+        n, w = B.shape
+        products = np.zeros((len(shares), w, w))
+        workspace = Workspace(coefficients, (n, COLUMNS), B.dtype)
+        for part in _parts(w, COLUMNS):
+            sums, last = _sums_of_series(P, B[:, part], coefficients, workspace)
+            np.multiply(P.mass[:, None], last, out=last_term[:, part])
+            # With columns up to these: the last term of the others is not known yet.
+            done = slice(0, part.stop)
 
-            products[:, begin:, part] = sum_over_rows(products_of, len(B))
+            def products_of(
+                rows: slice, part: slice = part, done: slice = done, sums: np.ndarray = sums
+            ) -> np.ndarray:
+                X, last = weighted[rows, done], last_term[rows, done]
+                found = np.empty((len(shares), part.stop, part.stop - part.start))
+                for product, share, F in zip(found, shares, sums, strict=True):
+                    product[:] = (X + share * last if share else X).T @ F[rows]
+                return found
+
+            products[:, done, part] = sum_over_rows(products_of, n)
             report("solving for all alphas", part.stop, w)
-        lower = np.tril(products)
-        products = lower + np.tril(products, -1).transpose(0, 2, 1)
-        self._at_zero, self._products = products[0], products[1:]
+        return products
+
+    def _at_once(self, P: Propagation, coefficients: np.ndarray, shares: list[Any]) -> np.ndarray:
+        """Products where all sums are small: several columns at a time, then several points."""
+        B, weighted, last_term = self._B, self._weighted, np.empty_like(self._B)
+        n, w = B.shape
+        sums = np.empty((len(shares), n, w), B.dtype)
+        own = threading.local()
+
+        def solve(part: slice) -> None:
+            if not hasattr(own, "workspace"):
+                own.workspace = Workspace(coefficients, (n, COLUMNS // 2), B.dtype)
+            sums[:, :, part], last = _sums_of_series(P, B[:, part], coefficients, own.workspace)
+            last_term[:, part] = P.mass[:, None] * last
+
+        def multiply(point: int) -> np.ndarray:
+            share = shares[point]
+            left = weighted + share * last_term if share else weighted
+            return (left.T @ sums[point]).astype(np.float64)
+
+        for _ in in_turn(solve, _parts(w, COLUMNS // 2)):
+            pass
+        return np.stack(list(in_turn(multiply, range(len(shares)))))
 
     def product(self, alpha: float) -> np.ndarray:
         """B^T (I + alpha L)^-1 B."""
         if alpha == 0:
-            return self._at_zero
+            return sum_over_rows(lambda rows: self._weighted[rows].T @ self._B[rows], len(self._B))
         shares = _lagrange(np.log(self.alphas), np.log([alpha]))[0]
         return np.tensordot(shares, self._products, axes=1)
+
+
+def steps_needed(alpha: float, tol: float) -> int:
+    """Steps of the Chebyshev iteration after which F^T (X + R) is off by at most tol of X^T X."""
+    return max(1, math.ceil(math.acosh(max(1 / tol, 1.0) ** 0.5) / math.acosh(1 + 1 / alpha)))
+
+
+def solve_series(alpha: float, n_steps: int, tol: float) -> tuple[np.ndarray, float]:
+    """F after so many steps as a Chebyshev series in P, and the share of T_n_steps(P) X in R."""
+    share = 1 / math.cosh(n_steps * math.acosh(1 + 1 / alpha))
+
+    def solved(mu: Any) -> Any:
+        return (1 - share * np.cos(n_steps * np.arccos(mu))) / (1 + alpha * (1 - mu))
+
+    terms = np.polynomial.chebyshev.chebinterpolate(solved, n_steps - 1)
+    # For small alpha the series is over long before. What is cut off would count once, not twice.
+    terms[moments_needed(alpha, tol / 4) + 1 :] = 0
+    return terms, share if share > tol / 4 else 0.0
 
 
 def sample_points(smallest: float, largest: float, tol: float) -> np.ndarray | None:
@@ -120,35 +185,62 @@ def _lagrange(points: np.ndarray, where: np.ndarray) -> np.ndarray:
     return shares
 
 
-def _sums_of_series(P: Propagation, block: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """sum_t coefficients[i, t] T_t(P) block for every i."""
-    n_sums, n_terms = coefficients.shape
-    sums = np.zeros((n_sums, *block.shape), block.dtype)
-    terms = np.empty((TERMS, *block.shape), block.dtype)
-    for t in range(n_terms):
-        new, last = terms[t % TERMS], terms[(t - 1) % TERMS]
+def _parts(width: int, most: int) -> list[slice]:
+    return [slice(begin, min(width, begin + most)) for begin in range(0, width, most)]
+
+
+class Workspace:
+    """Memory for sums and terms, to be used again: to get it anew takes as long as to fill it."""
+
+    def __init__(self, coefficients: np.ndarray, shape: tuple[int, int], dtype: Any) -> None:
+        n_sums, n_terms = coefficients.shape
+        n_kept = min(TERMS, n_terms + 1)
+        self.sums, self.added = (np.empty((n_sums, *shape), dtype) for _ in range(2))
+        self.terms = np.empty((n_kept, *shape), dtype)
+
+    def of(self, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
+        """All of it for blocks of a shape; they lie together even if they are smaller."""
+        for memory in (self.sums, self.terms, self.added):
+            size = len(memory) * math.prod(shape)
+            yield memory.reshape(-1)[:size].reshape(len(memory), *shape)
+
+
+def _sums_of_series(
+    P: Propagation, block: np.ndarray, coefficients: np.ndarray, workspace: Workspace
+) -> tuple[np.ndarray, np.ndarray]:
+    """sum_t coefficients[i, t] T_t(P) block for every i, and the first term after those."""
+    n_terms = coefficients.shape[1]
+    fused = P.is_fused(block.shape[1])
+    sums, terms, added = workspace.of(block.shape)
+    sums[:] = 0
+    n_kept, twice = len(terms), None if fused else 2 * P.sparse_part
+    for t in range(n_terms + 1):
+        new, last = terms[t % n_kept], terms[(t - 1) % n_kept]
         if t == 0:
             new[:] = block
         elif t == 1:
             new[:] = P.matmul(last)
+        elif fused:
+            P.step(last, terms[(t - 2) % n_kept], new, 2.0, -1.0, 0.0)
         else:
-            made = P.step(last, terms[(t - 2) % TERMS], new, 2.0, -1.0, 0.0)
-            if made is not new:
-                new[:] = made
-        if t % TERMS == TERMS - 1 or t == n_terms - 1:
-            first = t - t % TERMS
+            np.subtract(twice @ last, terms[(t - 2) % n_kept], out=new)
+        if t < n_terms and (t % n_kept == n_kept - 1 or t == n_terms - 1):
+            first = t - t % n_kept
             factors = np.ascontiguousarray(coefficients[:, first : t + 1])
             # Points are in ascending order, and the series of small alphas are over first.
             going_on = int(np.argmax(factors[:, 0] != 0))
-            _add_terms(terms[: t + 1 - first], factors[going_on:], sums[going_on:])
-    return sums
+            _add_terms(
+                terms[: t + 1 - first], factors[going_on:], sums[going_on:], added[going_on:]
+            )
+    return sums, new
 
 
-def _add_terms(terms: np.ndarray, factors: np.ndarray, sums: np.ndarray) -> None:
+def _add_terms(terms: np.ndarray, factors: np.ndarray, sums: np.ndarray, added: np.ndarray) -> None:
     if sums.size * len(terms) >= FUSED_WORK:
         from . import kernels
 
         with kernels.parallel_launch():
             kernels.add_terms(terms, factors, sums)
     else:
-        sums += np.tensordot(factors, terms, axes=1)
+        np.matmul(factors, terms.reshape(len(terms), -1), out=added.reshape(len(sums), -1))
+        sums += added

@@ -54,7 +54,9 @@ class Embeddings:
             pool = Plan("ours", "full", first.dataset).values("alpha", [])
             alphas = sorted({float(a) for a in (*pool, *(cell.setup["alpha"] for cell in cells))})
             betas = (float(first["beta"]),)
-            self._path: GPCAPath | None = GPCAPath(width, alphas=alphas, betas=betas, **how)
+            self._path: GPCAPath | None = GPCAPath(
+                width, alphas=alphas, betas=betas, tol=1e-5, **how
+            )
             self._path.fit(X, y, graph=data.graph)
             return
         self._path = None

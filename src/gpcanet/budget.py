@@ -55,6 +55,7 @@ class FitSize(NamedTuple):
     reorders: bool = False
     lanczos: bool = False
     blocks: int = 2  # that the iteration holds at a time
+    refines: bool = False  # whether it may be one in half precision, refined
 
 
 class Plan(NamedTuple):
@@ -115,9 +116,11 @@ def _unlimited(size: FitSize) -> Plan:
     keeps = size.sparse_entries is None and n * d * size.item <= KEPT_BYTES
     total = _fixed(size, reorder=size.reorders) + (n * d * size.item if keeps else 0)
     if is_dense:
-        fetched = n * d * size.work_item
-        n_blocks = size.blocks + (fetched <= FETCHED_BYTES)
-        blocks = n * max(n_blocks * d * size.work_item, d * size.work_item + k * size.item)
+        block = n * d * size.work_item
+        # X as it enters is written down if it is small. A refinement reads it where it lies, and
+        # beside F holds three blocks of half the bytes: half a block more than two.
+        more = block if block <= FETCHED_BYTES else block // 2 if size.refines else 0
+        blocks = max(size.blocks * block + more, block + n * k * size.item)
     else:
         blocks = columns * _per_column(size) + n * k * size.item
     return Plan(columns, size.reorders, keeps, False, total + blocks)
@@ -139,8 +142,8 @@ def _fixed(size: FitSize, *, reorder: bool) -> int:
 
 
 def _per_column(size: FitSize) -> int:
-    # A column of X or X W, those of the iteration, and the same as it enters, or one more on the
-    # way out of a sparse X.
+    # A column of X or X W, those of the iteration, and the same as it enters (a refinement takes
+    # half of that), or one more on the way out of a sparse X.
     more = size.item if size.sparse_entries is not None else size.work_item
     return size.n_nodes * (size.item + size.blocks * size.work_item + more)
 

@@ -286,6 +286,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             and budget.reordering_pays(X.shape[0], len(graph.indices), X.shape[1] * work_item),
             lanczos=lanczos,
             blocks=self._blocks(),
+            refines=self.solver in ("auto", "chebyshev") and work_item == 4,
         )
 
     def _blocks(self) -> int:

@@ -7,6 +7,7 @@ from truth import GHOSTS, degrees, dense_ghost, dense_P, propagation, random_gra
 
 from gpcanet import Graph
 from gpcanet.linalg import Propagation, kernels
+from gpcanet.linalg.propagation import CACHE_LINE_BYTES, zero_block
 
 #: Sums of some ten float32 products are good to about ten times its epsilon, 1.2e-7.
 TOLERANCE = {np.float64: 1e-12, np.float32: 2e-6}
@@ -246,3 +247,15 @@ def test_dense_ghost_of_this_module_is_a_projector(labels):
         for ghost in ("paper", "balanced"):
             G = dense_ghost(labels, D, normalization, ghost)
             np.testing.assert_allclose(G @ G, G, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_blocks_begin_where_a_cache_line_does(dtype):
+    for shape in [(1000, 64), (7, 3)]:
+        block = zero_block(shape, dtype)
+        assert block.shape == shape
+        assert block.dtype == dtype
+        assert block.ctypes.data % CACHE_LINE_BYTES == 0
+        assert block.flags.c_contiguous
+        assert not block.any()
+    assert zero_block((0, 5), dtype).shape == (0, 5)

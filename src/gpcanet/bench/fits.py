@@ -54,11 +54,17 @@ def warm_up(fit: Fit, n_features: int) -> None:
 
 @contextmanager
 def _as_if(is_large: bool) -> Iterator[None]:
-    """Treat a small graph as a medium or large one: compiled steps, and nodes laid out anew."""
+    """Treat a small graph as a medium or large one: compiled steps, and nodes laid out anew.
+
+    On a large one, full precision is made of half as well.
+    """
     before = propagation.FUSED_WORK, budget.reordering_pays, solve.DIRECT_NODES
+    refined_bytes = solve.REFINED_BYTES
     propagation.FUSED_WORK, solve.DIRECT_NODES = 0, 0
     budget.reordering_pays = lambda *_: is_large
+    solve.REFINED_BYTES = 0 if is_large else refined_bytes
     try:
         yield
     finally:
         propagation.FUSED_WORK, budget.reordering_pays, solve.DIRECT_NODES = before
+        solve.REFINED_BYTES = refined_bytes

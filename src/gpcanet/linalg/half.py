@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .propagation import FETCHED_BYTES, BlockOperator, Propagation
+from .propagation import FETCHED_BYTES, BlockOperator, Propagation, zero_block
 
 if TYPE_CHECKING:
     from .kernels import Source
@@ -34,16 +34,31 @@ class HalfPropagation(BlockOperator):
         self._largest = self.LARGEST / gain
 
     def enter(self, X: np.ndarray, shift: np.ndarray | None = None) -> Source:
+        raw = self.P.source(X, shift)
+        return raw._replace(column_scale=self._column_scale(raw))
+
+    def _column_scale(self, block: np.ndarray | Source) -> np.ndarray:
+        """The power of two for each column that brings it into range."""
         from . import kernels
 
-        raw = self.P.source(X, shift)
-        parts = np.zeros((kernels.N_PARTS, X.shape[1]))
+        n, d = block.shape
+        parts = np.zeros((kernels.N_PARTS, d))
         with kernels.parallel_launch():
-            kernels.partial_extents(raw, parts)
+            kernels.partial_extents(block, n, parts)
         largest = parts.max(axis=0)
         exponent = np.floor(np.log2(self._largest / np.where(largest > 0, largest, 1)))
-        scale = np.exp2(np.clip(exponent, -120, 120)).astype(np.float32)
-        return raw._replace(column_scale=scale)
+        return np.exp2(np.clip(exponent, -120, 120)).astype(np.float32)
+
+    def narrowed(self, block: np.ndarray | Source) -> tuple[np.ndarray, np.ndarray]:
+        """A block of P itself in 16 bits, and what its columns were multiplied by."""
+        scale = self._column_scale(block)
+        result = np.empty(block.shape, np.float16)
+        rescale(block, scale, result)
+        return result, scale
+
+    def add_to_(self, F: np.ndarray, block: np.ndarray, scale: np.ndarray) -> None:
+        """F <- F + scale * block, column by column, with F in single precision."""
+        self.P.combine_(F, 1.0, _bits(block), scale)
 
     def fetch(self, entered: Source) -> np.ndarray | Source:
         return entered if entered.values.nbytes > 2 * FETCHED_BYTES else self.scaled(entered, 1.0)
@@ -61,7 +76,7 @@ class HalfPropagation(BlockOperator):
         return result
 
     def scaled(self, X: np.ndarray | Source, factor: float) -> np.ndarray:
-        result = np.zeros(X.shape, np.float16)
+        result = zero_block(X.shape, np.float16)
         if factor != 0:
             rescale(X, np.full(X.shape[1], factor, np.float32), result)
         return result

@@ -22,14 +22,14 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
+from .propagation import CACHE_LINE_BYTES
+
 #: Rows a thread takes at a time: few enough that a chunk with a hub does not hold up the rest.
 ROWS_PER_CHUNK = 128
 
 #: How many entries ahead of their use the rows of F are called into the cache of the second level,
 #: which can wait for many lines at a time, and from there into that of the first, which cannot.
 FAR, NEAR = 24, 8
-
-_CACHE_LINE_BYTES = 64
 
 #: Parts a sum over rows is cut into: more than a laptop has cores.
 N_PARTS = 64
@@ -112,7 +112,7 @@ def _prefetch_rows(F, indices, e):
     """For the entry e, call in the rows that are wanted ``FAR`` and ``NEAR`` entries later."""
     last = len(indices) - 1
     far, near = indices[min(e + FAR, last)], indices[min(e + NEAR, last)]
-    for j in range(0, F.shape[1], _CACHE_LINE_BYTES // F.itemsize):
+    for j in range(0, F.shape[1], CACHE_LINE_BYTES // F.itemsize):
         _prefetch_far(F, far, j)
         _prefetch_near(F, near, j)
 
@@ -237,9 +237,8 @@ def partial_dots(U, V, mass, parts):
 
 
 @nb.njit(parallel=True, cache=True)
-def partial_extents(X, parts):
-    """Per column, the largest size among part p of the rows, in parts[p], which is zero before."""
-    n = len(X.order)
+def partial_extents(X, n, parts):
+    """Per column, the largest size among part p of the n rows, in parts[p], zero before."""
     n_parts, d = parts.shape
     for part in nb.prange(n_parts):
         for i in range(part * n // n_parts, (part + 1) * n // n_parts):
@@ -249,12 +248,12 @@ def partial_extents(X, parts):
 
 @nb.njit(parallel=True, fastmath={"contract"}, cache=True)
 def combine(Y, y_scale, Z, z_scale):
-    """Y <- y_scale * Y + z_scale * Z with one scale per column, in place."""
+    """Y <- y_scale * Y + z_scale * Z with one scale per column, in place; Z may be in half."""
     n, d = Y.shape
     for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
         for i in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
             for j in range(d):
-                Y[i, j] = y_scale[j] * Y[i, j] + z_scale[j] * Z[i, j]
+                Y[i, j] = y_scale[j] * Y[i, j] + z_scale[j] * _load(Z, i, j)
 
 
 @nb.njit(parallel=True, fastmath={"contract"}, cache=True)

@@ -34,6 +34,18 @@ DIRECT_NODES, DIRECT_ENTRIES = 6_000, 40_000
 #: the second figure means that something is wrong with the numbers.
 HALF_TOL, HALF_RESIDUAL = 1e-4, 2e-2
 
+#: Where full precision is made of half (``Solver._refined``): from these bytes of a block on, since
+#: smaller ones stay in cache, and from these steps on, since every stage takes one in full.
+REFINED_BYTES, REFINED_STEPS = 2**24, 12
+
+#: Up to this alpha, for a solve in 16 bits leaves 4e-4 (1 + alpha) of a smooth X as its residual;
+#: and for tolerances from this one on, the least that single precision promises.
+REFINED_ALPHA, REFINED_TOL = 100.0, 1e-5
+
+#: A stage is to leave no less than the first share of its residual: of a rough one, as residuals
+#: are, 16 bits leave 1e-3. And no more than the second, so that a near miss is made up for.
+STAGE_LEAST, STAGE_MOST = 2e-3, 0.25
+
 SMALLEST_ALPHA = 1e-300
 
 #: Steps a fixed point to tolerance takes between two looks at its residual.
@@ -85,14 +97,15 @@ class Solver:
     alpha : float
         At least 0.
     method : {"auto", "fixed-point", "chebyshev", "cg", "direct"}
-        ``auto`` factorises small sparse graphs and iterates by Chebyshev elsewhere.
+        ``auto`` factorises small sparse graphs and iterates by Chebyshev elsewhere, which for
+        large blocks in single precision takes most steps in half and refines what they give.
     tol : float
         Largest relative residual allowed. A solve that misses it warns.
     n_iter : int, optional
         For ``fixed-point`` only: this many steps from F = X, as in the paper, whatever the
         residual is then. It is not measured, which would take a step more.
     max_iter : int
-        Steps after which an iteration to tolerance gives up.
+        Steps after which an iteration to tolerance gives up, those in 16 bits included.
     half : bool
         Hold blocks in 16 bits while iterating (``fixed-point`` and ``chebyshev``): twice as fast
         where memory is the limit, at a relative error of F of 3e-4 up to alpha = 10 and a few
@@ -127,6 +140,7 @@ class Solver:
         if half:
             self._use_half()
         self._iterate = self._prepare()
+        self._rough = self._prepare_refinement()
 
     def _use_half(self) -> None:
         P = self.P
@@ -152,6 +166,29 @@ class Solver:
             return lambda X: iterate(self.P, X, self.max_iter)
         return self._split(iterate)
 
+    def _prepare_refinement(self) -> HalfPropagation | None:
+        """P in half precision, if full precision may be made of it."""
+        P = self.P
+        if (
+            not isinstance(P, Propagation)
+            or P.dtype != np.float32
+            or not P.self_adjoint
+            or self.method != "chebyshev"
+            or not 0 < self.alpha <= REFINED_ALPHA
+            or self.tol < REFINED_TOL
+        ):
+            return None
+        steps = self._chebyshev_steps(self.tol)
+        # max_iter must leave room for a second try in full precision.
+        return HalfPropagation(P) if REFINED_STEPS <= steps <= self.max_iter // 3 else None
+
+    def _refines(self, entered: Array) -> bool:
+        """Whether that pays for a block of this size."""
+        if self._rough is None:
+            return False
+        n, d = entered.shape
+        return self._rough.P.is_fused(d) and 4 * n * d >= REFINED_BYTES
+
     def solve(self, X: Array, shift: Array | None = None) -> Solution:
         """F of X - shift with its true residual; warns where the tolerance was not reached.
 
@@ -160,11 +197,14 @@ class Solver:
         if self.method == "fixed-point" and self.n_iter is not None:
             return self.run(X, shift)
         entered = self.P.enter(X, shift)
-        B = self.P.fetch(entered)
-        F, n_iter = self._iterate(B)
-        rest = self._rest(self.P, F, B)
-        residual = self._size(self.P, rest, B)
-        del B
+        if self._refines(entered):
+            F, n_iter, rest, residual = self._refined(entered)
+        else:
+            B = self.P.fetch(entered)
+            F, n_iter = self._iterate(B)
+            rest = self._rest(self.P, F, B)
+            residual = self._size(self.P, rest, B)
+            del B
         # Not <=, so that a NaN residual counts as missed.
         if not residual <= (HALF_RESIDUAL if self.half else self.tol):
             cure = "raise max_iter" if n_iter >= self.max_iter else "use float64 features"
@@ -180,7 +220,10 @@ class Solver:
     def run(self, X: Array, shift: Array | None = None) -> Solution:
         """The same without the step that measures the residual, which is NaN."""
         entered = self.P.enter(X, shift)
-        F, n_iter = self._iterate(self.P.fetch(entered))
+        if self._refines(entered):
+            F, n_iter, *_ = self._refined(entered)
+        else:
+            F, n_iter = self._iterate(self.P.fetch(entered))
         return Solution(self.P, entered, F, None, n_iter, math.nan)
 
     def apply(self, X: Array) -> Array:
@@ -222,18 +265,61 @@ class Solver:
             if self._size(P, self._rest(P, F, X), X) <= self.tol:
                 return F, steps
 
-    def _chebyshev(self, P: BlockOperator, X: Array, max_iter: int) -> tuple[Array, int]:
-        c = self.alpha / (1 + self.alpha)
+    def _chebyshev_steps(self, tol: float) -> int:
         # After k steps from F = 0 the residual is at most 1 / T_k(1/c) of X.
-        needed = math.ceil(math.acosh(1 / self.tol) / math.acosh(1 / c))
+        c = self.alpha / (1 + self.alpha)
+        return math.ceil(math.acosh(1 / tol) / math.acosh(1 / c))
+
+    def _chebyshev(
+        self, P: BlockOperator, X: Array, max_iter: int, tol: float | None = None, done: int = 0
+    ) -> tuple[Array, int]:
+        """To ``tol``, by default the solver's own, after ``done`` steps taken elsewhere."""
+        c = self.alpha / (1 + self.alpha)
+        whole = self._chebyshev_steps(self.tol)
+        needed = whole if tol is None else self._chebyshev_steps(tol)
         steps = max(1, min(needed, max_iter))
         before, F = P.scaled(X, 0.0), P.scaled(X, 1 - c)
         omega = 2.0
         for step in range(1, steps):
             omega = 1 / (1 - c * c * omega / 4)
             F, before = P.step(F, X, before, omega * c, omega * (1 - c), 1 - omega), F
-            report("solving", step + 1, steps)
+            report("solving", done + step + 1, max(done + steps, min(whole, max_iter)))
         return F, steps
+
+    def _refined(self, X: Array) -> tuple[Array, int, Array, float]:
+        """Chebyshev in half precision, again and again on the residual in full.
+
+        A step in 16 bits takes half the time, and solves to tolerances whose product is tol take
+        about as many steps as one to tol; what needs 32 bits is F and one step a solve, for the
+        residual. Returned are also that of F, as what one step more would add, and its size.
+        """
+        assert self._rough is not None
+        P, rough = self.P, self._rough
+        F, steps, in_full = P.scaled(X, 0.0), 0, self._chebyshev_steps(self.tol)
+        # The residual is factor * rest; a block of it in 16 bits has columns of a scale of its own.
+        rest, factor, reached = X, 1.0, 1.0
+        while True:
+            # What is missing, in equal stages, with some room for the rounding to 16 bits.
+            missing = 0.9 * self.tol / reached
+            n_stages = math.ceil(math.log(missing) / math.log(STAGE_LEAST))
+            tol = min(missing ** (1 / n_stages), STAGE_MOST)
+            block, scale = rough.narrowed(rest)
+            del rest
+            block, more = self._chebyshev(rough, block, self.max_iter - steps, tol, steps)
+            rough.add_to_(F, block, factor / scale)
+            del block
+            steps += more
+            rest, factor = self._rest(P, F, X), 1 + self.alpha
+            before, reached = reached, self._size(P, rest, X)
+            if reached <= self.tol:
+                return F, steps, rest, reached
+            if not reached < before / 2 or steps + 2 * in_full > self.max_iter:
+                break
+        # 16 bits do not get there, which has not been seen of ordinary columns.
+        del F, rest
+        F, more = self._chebyshev(P, X, self.max_iter - steps)
+        rest = self._rest(P, F, X)
+        return F, steps + more, rest, self._size(P, rest, X)
 
     def _cg(self, P: BlockOperator, X: Array, max_iter: int) -> tuple[Array, int]:
         size = P.dots(X, X)

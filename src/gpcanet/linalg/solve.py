@@ -35,8 +35,9 @@ DIRECT_NODES, DIRECT_ENTRIES = 6_000, 40_000
 HALF_TOL, HALF_RESIDUAL = 1e-4, 2e-2
 
 #: Where full precision is made of half (``Solver._refined``): from these bytes of a block on, since
-#: smaller ones stay in cache, and from these steps on, since every stage takes one in full.
-REFINED_BYTES, REFINED_STEPS = 2**24, 12
+#: smaller ones win little and would wait for more code to be compiled at the first use; and from
+#: these steps on, since every stage takes one in full.
+REFINED_BYTES, REFINED_STEPS = 2**26, 12
 
 #: Up to this alpha, for a solve in 16 bits leaves 4e-4 (1 + alpha) of a smooth X as its residual;
 #: and for tolerances from this one on, the least that single precision promises.

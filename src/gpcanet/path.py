@@ -133,13 +133,11 @@ class GPCAPath(BaseEstimator):
             X = X.toarray()
         self._X, self._rows = CenteredFeatures(X), X
         self._pairs: dict[tuple[float, float], tuple[np.ndarray, np.ndarray]] = {}
-        self._propagations: dict[float, Propagation] = {}
         self._resolvents: Resolvents | None = None
         self.way_ = "lanczos" if wide else "separate"
         if not wide:
             self.way_ = self._share(alphas, betas)
         self._prepare(list(itertools.product(alphas, betas)))
-        self._propagations.clear()
         return self
 
     def components(self, alpha: float, beta: float = 0.0) -> np.ndarray:
@@ -215,7 +213,6 @@ class GPCAPath(BaseEstimator):
             raise ValueError(f"beta={beta} must be one of {known}; fit the path with it in betas")
         if pair not in self._pairs:
             self._prepare([pair])
-            self._propagations.clear()
         return self._pairs[pair]
 
     def fitted(self, alpha: float, beta: float = 0.0) -> tuple[GPCA, np.ndarray]:
@@ -232,7 +229,6 @@ class GPCAPath(BaseEstimator):
         if self._nodes is not None or labels is not None:
             rows = None if self._nodes is None else self._rows
             model._seen = SeenNodes(self._graph, self._nodes, rows, labels)
-        self._propagations.clear()
         return model, fitted.Z
 
     def _fit_of(self, alpha: float, beta: float) -> tuple[GPCA, Fit]:
@@ -248,14 +244,10 @@ class GPCAPath(BaseEstimator):
         return model._plan(self._part, self._X.values, self._k, self._X.dtype, lanczos=is_wide)
 
     def _propagation(self, model: GPCA) -> Propagation:
-        if model.beta in self._propagations:
-            return self._propagations[model.beta]
         labels = self._labels if model.beta > 0 else None
-        P = model._propagation(self._part, labels, self._X.dtype, reorder=self._plan(model).reorder)
-        for other in self._propagations.values():
-            P.elimination_order = other.elimination_order
-        self._propagations[model.beta] = P
-        return P
+        return model._propagation(
+            self._part, labels, self._X.dtype, reorder=self._plan(model).reorder
+        )
 
     def _unfitted(self, alpha: float, beta: float) -> GPCA:
         return GPCA(

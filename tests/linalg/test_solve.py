@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import scipy.sparse.linalg
 from sklearn.exceptions import ConvergenceWarning
 from truth import (
     GHOSTS,
@@ -123,26 +122,6 @@ def test_auto_factorises_small_graphs_and_iterates_on_others(graph, monkeypatch)
     monkeypatch.setattr(solve_module, "DIRECT_ENTRIES", len(P.indices) - 1)
     assert Solver(P, 1.0).method == "chebyshev"
     assert Solver(MatrixOperator(np.eye(3)), 1.0).method == "chebyshev"
-
-
-@pytest.mark.parametrize("normalization", ["sym", "rw"])
-def test_a_second_factorisation_takes_the_order_of_the_first(
-    any_graph, X, labels, normalization, monkeypatch
-):
-    P = propagation(any_graph, normalization=normalization, labels=labels, beta=0.2)
-    orders = []
-    factorise = scipy.sparse.linalg.splu
-
-    def splu(system, *, permc_spec, **options):
-        orders.append(permc_spec)
-        return factorise(system, permc_spec=permc_spec, **options)
-
-    monkeypatch.setattr(scipy.sparse.linalg, "splu", splu)
-    for alpha in (1.0, 30.0):
-        F = Solver(P, alpha, method="direct").solve(X).F
-        dense = dense_P(any_graph, normalization, labels, 0.2)
-        np.testing.assert_allclose(F, dense_solve(dense, alpha, X), atol=1e-12)
-    assert orders == ["MMD_AT_PLUS_A", "NATURAL"]
 
 
 def test_direct_says_that_it_needs_a_propagation():

@@ -184,9 +184,6 @@ class Propagation(BlockOperator):
         self._ghost: GhostFactor | None = None
         self._matrix: sp.csr_array | None = None
         self._always_fused = False
-        #: An order of nodes in which a factorisation fills in little, once one has found it. It
-        #: may be handed on to any other P of the same graph.
-        self.elimination_order: np.ndarray | None = None
         if beta > 0:
             self._add_ghost_edges(labels, beta, ghost, degrees)
 

@@ -13,7 +13,7 @@ import math
 import warnings
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -387,15 +387,17 @@ def _choose(P: BlockOperator) -> Method:
 def _direct(P: BlockOperator, alpha: float) -> Callable[[Array], tuple[Array, int]]:
     if not isinstance(P, Propagation):
         raise TypeError(f"solver 'direct' needs a Propagation, got {type(P).__name__}")
-    factor, order = _factorised(P, alpha)
+    system = (1 + alpha) * sp.eye_array(P.n_nodes) - alpha * P.sparse_part.astype(np.float64)
+    # Rows are diagonally dominant and the pattern symmetric: no pivoting, least fill.
+    factor = scipy.sparse.linalg.splu(
+        system.tocsc(),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
 
     def solve_sparse(B: np.ndarray) -> np.ndarray:
-        B = B.astype(np.float64, copy=False)
-        if order is None:
-            return factor.solve(B)
-        F = np.empty_like(B)
-        F[order] = factor.solve(B[order])
-        return F
+        return factor.solve(B.astype(np.float64, copy=False))
 
     complete = _woodbury(P, alpha, solve_sparse)
 
@@ -404,21 +406,6 @@ def _direct(P: BlockOperator, alpha: float) -> Callable[[Array], tuple[Array, in
         return np.ascontiguousarray(F, dtype=P.dtype), 1
 
     return run
-
-
-def _factorised(P: Propagation, alpha: float) -> tuple[Any, np.ndarray | None]:
-    """A sparse LU factor of the system without ghost edges, and the order it has rows in."""
-    # Rows are diagonally dominant and the pattern symmetric: no pivoting, least fill.
-    options = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-    order, matrix = P.elimination_order, P.sparse_part.astype(np.float64)
-    if order is not None:  # which takes half of the time to find
-        matrix = matrix[order][:, order]
-    system = ((1 + alpha) * sp.eye_array(P.n_nodes) - alpha * matrix).tocsc()
-    if order is not None:
-        return scipy.sparse.linalg.splu(system, permc_spec="NATURAL", **options), order
-    factor = scipy.sparse.linalg.splu(system, permc_spec="MMD_AT_PLUS_A", **options)
-    P.elimination_order = np.argsort(factor.perm_c)
-    return factor, None
 
 
 def _woodbury(

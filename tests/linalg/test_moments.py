@@ -89,12 +89,13 @@ def test_the_given_block_is_left_alone(graph, X):
 
 
 @pytest.mark.usefixtures("either_path")
-@pytest.mark.parametrize("columns", [2, 256])
+@pytest.mark.parametrize(("columns", "n_bytes"), [(2, 2**30), (256, 2**30), (256, 1)])
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
 def test_samples_equal_the_dense_inverse_between_the_points(
-    graph, X, normalization, columns, monkeypatch
+    graph, X, normalization, columns, n_bytes, monkeypatch
 ):
     monkeypatch.setattr(samples_module, "COLUMNS", columns)
+    monkeypatch.setattr(samples_module, "BLOCK_BYTES", n_bytes)
     samples = Samples(propagation(graph, normalization=normalization), X, 0.5, 50.0, 1e-9)
     P, D = dense_P(graph, normalization), row_weights(graph, normalization)[:, None]
     for alpha in (0.0, 0.5, 0.77, 3.0, 50.0):

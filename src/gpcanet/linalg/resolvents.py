@@ -94,7 +94,8 @@ class Resolvents:
             if plan.way == "moments":
                 done = Moments(P, B, max(reached), accuracy)
             else:
-                done = Samples(P, B, min(a for a in reached if a > 0), max(reached), accuracy)
+                least = min(a for a in reached if a > 0)
+                done = Samples(P, B, least, max(reached), accuracy, zero=0 in reached)
             self._passes.update(dict.fromkeys(members, done))
 
     def matrix(self, alpha: float, beta: float) -> np.ndarray:

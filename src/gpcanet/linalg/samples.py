@@ -38,14 +38,15 @@ TERMS = 8
 #: Points beyond which interpolation is given up.
 MOST_POINTS = 32
 
-#: Columns solved for at a time, for all points.
-COLUMNS = 128
+#: Most columns solved for at a time, for all points, and most memory of their sums and terms.
+COLUMNS, BLOCK_BYTES = 128, 2**30
 
 
 class Samples:
     """B^T (I + alpha L)^-1 B for alpha = 0 and every alpha of a range.
 
-    Takes what :class:`gpcanet.linalg.moments.Moments` takes, and a ``smallest_alpha`` above 0.
+    Takes what :class:`gpcanet.linalg.moments.Moments` takes, a ``smallest_alpha`` above 0, and
+    whether alpha = 0 is wanted, too, which takes one product more.
 
     Examples
     --------
@@ -63,6 +64,8 @@ class Samples:
         smallest_alpha: float,
         largest_alpha: float,
         tol: float,
+        *,
+        zero: bool = True,
     ) -> None:
         points = sample_points(smallest_alpha, largest_alpha, tol)
         if points is None:
@@ -77,66 +80,88 @@ class Samples:
         shares = [B.dtype.type(share) for _, share in series]
         P = P.for_parts_of(B.shape[1])
         B = P.scaled(P.enter(B), 1.0)
-        self._B, self._weighted = B, P.mass[:, None] * B
-        make = self._one_after_the_other if P.is_fused(1) else self._at_once
-        upper = make(P, coefficients, shares)
+        weighted = P.mass[:, None] * B
+        all_at_once = not P.is_fused(1) and len(points) * B.nbytes <= BLOCK_BYTES
+        make = _products_at_once if all_at_once else _products_by_columns
+        upper = make(P, B, weighted, coefficients, shares)
         self._products = np.triu(upper) + np.triu(upper, 1).transpose(0, 2, 1)
-
-    def _one_after_the_other(
-        self, P: Propagation, coefficients: np.ndarray, shares: list[Any]
-    ) -> np.ndarray:
-        """Products, some columns at a time: the compiled step uses all cores by itself."""
-        B, weighted, last_term = self._B, self._weighted, np.empty_like(self._B)
-        n, w = B.shape
-        products = np.zeros((len(shares), w, w))
-        workspace = Workspace(coefficients, (n, COLUMNS), B.dtype)
-        for part in _parts(w, COLUMNS):
-            sums, last = _sums_of_series(P, B[:, part], coefficients, workspace)
-            np.multiply(P.mass[:, None], last, out=last_term[:, part])
-            # With columns up to these: the last term of the others is not known yet.
-            done = slice(0, part.stop)
-
-            def products_of(
-                rows: slice, part: slice = part, done: slice = done, sums: np.ndarray = sums
-            ) -> np.ndarray:
-                X, last = weighted[rows, done], last_term[rows, done]
-                found = np.empty((len(shares), part.stop, part.stop - part.start))
-                for product, share, F in zip(found, shares, sums, strict=True):
-                    product[:] = (X + share * last if share else X).T @ F[rows]
-                return found
-
-            products[:, done, part] = sum_over_rows(products_of, n)
-            report("solving for all alphas", part.stop, w)
-        return products
-
-    def _at_once(self, P: Propagation, coefficients: np.ndarray, shares: list[Any]) -> np.ndarray:
-        """Products where all sums are small: several columns at a time, then several points."""
-        B, weighted, last_term = self._B, self._weighted, np.empty_like(self._B)
-        n, w = B.shape
-        sums = np.empty((len(shares), n, w), B.dtype)
-        own = threading.local()
-
-        def solve(part: slice) -> None:
-            if not hasattr(own, "workspace"):
-                own.workspace = Workspace(coefficients, (n, COLUMNS // 2), B.dtype)
-            sums[:, :, part], last = _sums_of_series(P, B[:, part], coefficients, own.workspace)
-            last_term[:, part] = P.mass[:, None] * last
-
-        def multiply(point: int) -> np.ndarray:
-            share = shares[point]
-            left = weighted + share * last_term if share else weighted
-            return (left.T @ sums[point]).astype(np.float64)
-
-        for _ in in_turn(solve, _parts(w, COLUMNS // 2)):
-            pass
-        return np.stack(list(in_turn(multiply, range(len(shares)))))
+        self._at_zero: np.ndarray | None = None
+        if zero:
+            self._at_zero = sum_over_rows(lambda rows: weighted[rows].T @ B[rows], len(B))
 
     def product(self, alpha: float) -> np.ndarray:
         """B^T (I + alpha L)^-1 B."""
         if alpha == 0:
-            return sum_over_rows(lambda rows: self._weighted[rows].T @ self._B[rows], len(self._B))
+            assert self._at_zero is not None
+            return self._at_zero
         shares = _lagrange(np.log(self.alphas), np.log([alpha]))[0]
         return np.tensordot(shares, self._products, axes=1)
+
+
+def _products_by_columns(
+    P: Propagation,
+    B: np.ndarray,
+    weighted: np.ndarray,
+    coefficients: np.ndarray,
+    shares: list[Any],
+) -> np.ndarray:
+    """The upper triangles of all products, some columns after the others.
+
+    The compiled step uses all cores by itself.
+    """
+    n, w = B.shape
+    n_points, last_term = len(shares), np.empty_like(B)
+    products = np.zeros((n_points, w, w))
+    most = BLOCK_BYTES // ((2 * n_points + TERMS) * n * B.itemsize)
+    columns = max(1, min(w, COLUMNS, most))
+    workspace = Workspace(coefficients, (n, columns), B.dtype)
+    for part in _parts(w, columns):
+        sums, last = _sums_of_series(P, B[:, part], coefficients, workspace)
+        np.multiply(P.mass[:, None], last, out=last_term[:, part])
+        # With columns up to these: the last term of the others is not known yet.
+        done = slice(0, part.stop)
+
+        def products_of(
+            rows: slice, part: slice = part, done: slice = done, sums: np.ndarray = sums
+        ) -> np.ndarray:
+            X, last = weighted[rows, done], last_term[rows, done]
+            found = np.empty((n_points, part.stop, part.stop - part.start))
+            for product, share, F in zip(found, shares, sums, strict=True):
+                product[:] = (X + share * last if share else X).T @ F[rows]
+            return found
+
+        products[:, done, part] = sum_over_rows(products_of, n)
+        report("solving for all alphas", part.stop, w)
+    return products
+
+
+def _products_at_once(
+    P: Propagation,
+    B: np.ndarray,
+    weighted: np.ndarray,
+    coefficients: np.ndarray,
+    shares: list[Any],
+) -> np.ndarray:
+    """The products where all sums are small: several columns at a time, then several points."""
+    n, w = B.shape
+    last_term, sums = np.empty_like(B), np.empty((len(shares), n, w), B.dtype)
+    columns = max(1, COLUMNS // 2)
+    own = threading.local()
+
+    def solve(part: slice) -> None:
+        if not hasattr(own, "workspace"):
+            own.workspace = Workspace(coefficients, (n, columns), B.dtype)
+        sums[:, :, part], last = _sums_of_series(P, B[:, part], coefficients, own.workspace)
+        last_term[:, part] = P.mass[:, None] * last
+
+    def multiply(point: int) -> np.ndarray:
+        share = shares[point]
+        left = weighted + share * last_term if share else weighted
+        return (left.T @ sums[point]).astype(np.float64)
+
+    for _ in in_turn(solve, _parts(w, columns)):
+        pass
+    return np.stack(list(in_turn(multiply, range(len(shares)))))
 
 
 def steps_needed(alpha: float, tol: float) -> int:

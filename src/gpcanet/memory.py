@@ -29,7 +29,7 @@ def fit_bytes(model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labelled: in
     >>> import numpy as np
     >>> X = np.zeros((1_000_000, 100), np.float32)
     >>> f"{fit_bytes(GPCA(16), Graph.without_edges(1_000_000), X) / 2**30:.1f} GiB"
-    '1.3 GiB'
+    '1.4 GiB'
     """
     if isinstance(model, GPCAClassifier):
         return _classifier_bytes(model, graph, X, n_labelled)

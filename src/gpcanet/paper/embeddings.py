@@ -9,7 +9,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from ..datasets import Dataset
-from ..gpca import GPCA
+from ..gpca import GPCA, default_tol
 from ..head import FeatureScaler
 from ..linalg import Propagation, Solver
 from ..path import GPCAPath
@@ -55,7 +55,7 @@ class Embeddings:
             alphas = sorted({float(a) for a in (*pool, *(cell.setup["alpha"] for cell in cells))})
             betas = (float(first["beta"]),)
             self._path: GPCAPath | None = GPCAPath(
-                width, alphas=alphas, betas=betas, tol=1e-5, **how
+                width, alphas=alphas, betas=betas, tol=default_tol(X.dtype), **how
             )
             self._path.fit(X, y, graph=data.graph)
             return

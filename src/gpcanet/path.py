@@ -52,8 +52,9 @@ class GPCAPath(BaseEstimator):
     betas : sequence of float
         The values of beta that can be asked for.
     tol : float, optional
-        As in :class:`GPCA`. By default quicker and less exact: components span the space of those
-        of a separate fit to a cosine of 0.9999.
+        As in :class:`GPCA`. By default quicker and less exact: on citation graphs components span
+        the space of those of a separate fit to a cosine of 0.9999. Where the last eigenvalue wanted
+        hardly differs from the next, give a ``tol``.
     normalization, ghost, max_iter
         As in :class:`GPCA`. Pairs that would take more than ``max_iter`` steps together are
         fitted one by one.

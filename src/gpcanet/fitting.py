@@ -121,13 +121,17 @@ class Fit:
         misfit = np.einsum("ik,ij,jk", W, misfits, W) * (1 + self.solver.alpha)
         return Fitted(values, W, Z, solution.n_iter, solution.residual, float(misfit))
 
-    def lanczos(self, k: int) -> Fitted:
-        """W from products with X^T (I + alpha L)^-1 X: neither F nor a d x d matrix is held."""
+    def lanczos(self, k: int, *, may_form: bool) -> Fitted:
+        """W from products with X^T (I + alpha L)^-1 X: F is not held, nor a d x d matrix.
+
+        Where the eigenvalues leave no other way, such a matrix is held after all if it ``may``.
+        """
 
         def apply(v: np.ndarray) -> np.ndarray:
             return self.apply(v.reshape(-1, 1)).ravel()
 
-        return self.embedded(*leading_eigenpairs_of(apply, self.X.shape[1], k))
+        found = leading_eigenpairs_of(apply, self.X.shape[1], k, may_form=may_form)
+        return self.embedded(*found)
 
     def apply(self, V: np.ndarray) -> np.ndarray:
         """X^T (I + alpha L)^-1 X V."""

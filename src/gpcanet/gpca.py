@@ -75,8 +75,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     max_iter : int
         Steps after which a solver gives up with a ConvergenceWarning.
     eigen_solver : {"auto", "formed", "lanczos"}
-        ``formed`` computes X^T F and all it needs of it; ``lanczos`` never forms it, nor makes
-        a sparse X dense, and pays for many features and few components.
+        ``formed`` computes X^T F and all it needs of it; ``lanczos`` does not form it, nor make
+        a sparse X dense, and pays for many features and few components. Of up to 6,000 features
+        it is formed after all where eigenvalues are repeated, and no ``memory_limit`` is given.
     precision : {"full", "half"}
         ``half`` keeps blocks in 16 bits while solving, and sums in 32. It pays on graphs of a
         hundred thousand nodes or more, where a step takes half the time. The embedding is off
@@ -240,7 +241,10 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self._solver(P, dtype), centered, P.row_weights, plan.columns_per_block, dtype,
             on_disk=plan.on_disk,
         )  # fmt: skip
-        fitted = fit.lanczos(k) if use_lanczos else fit.formed(k)
+        if use_lanczos:
+            fitted = fit.lanczos(k, may_form=self.memory_limit is None)
+        else:
+            fitted = fit.formed(k)
 
         self._learn(fit, fitted)
         self._seen: SeenNodes | None = None

@@ -22,7 +22,7 @@ from truth import (
 )
 
 import gpcanet.gpca
-from gpcanet import GPCA, Graph
+from gpcanet import GPCA, GPCAPath, Graph
 from gpcanet.linalg import Propagation, Solver
 
 SOLVERS = ["auto", "direct", "chebyshev", "cg", "fixed-point"]
@@ -328,3 +328,15 @@ def test_lanczos_is_not_used_where_the_matrix_is_not_symmetric(graph, X, labels,
     wide = np.hstack([X, np.zeros((len(X), 20))])
     auto = GPCA(2, **settings).fit(wide, labels, graph=graph)
     np.testing.assert_allclose(auto.components_[:, : X.shape[1]], formed.components_, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [10, 40])
+def test_a_graph_without_features_in_many_parts(k):
+    """Each part has an eigenvector of eigenvalue 1, and Lanczos alone would not find them all."""
+    graph, X = random_graph(1200, parts=30), sp.eye_array(1200, format="csr")
+    model = GPCA(k, alpha=10.0).fit(X, graph=graph)
+    expected = GPCA(k, alpha=10.0, eigen_solver="formed", solver="direct").fit(X, graph=graph)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(model.eigenvalues_[: min(k, 29)], 1.0, rtol=1e-9)
+    path = GPCAPath(k, alphas=(10.0,)).fit(X, graph=graph)
+    np.testing.assert_allclose(path.eigenvalues(10.0), expected.eigenvalues_, rtol=1e-4)

@@ -24,6 +24,7 @@ from truth import (
 
 import gpcanet.budget
 import gpcanet.linalg.features
+import gpcanet.linalg.solve
 import gpcanet.path as path_module
 from gpcanet import GPCA, GPCAPath, Graph, load_model, save_model
 from gpcanet.datasets import load
@@ -127,12 +128,8 @@ def test_many_features_go_by_lanczos(graph, labels, normalization, ghost):
 @pytest.mark.parametrize("density", [0.02, 0.4])
 def test_without_a_tolerance_spaces_are_near_enough_for_choosing(density, ghost):
     """Sparse X of many features goes by Lanczos, the other one by a pass for all pairs."""
-    graph, labels, rng = random_graph(300, parts=2), random_labels(300), np.random.default_rng(5)
-    width = 1100 if density < 0.1 else 90
-    topics = rng.gamma(0.2, size=(8, width))
-    chances = rng.dirichlet(np.full(8, 0.3), 300) @ (topics / topics.sum(axis=1, keepdims=True))
-    X = (rng.random((300, width)) < density * width * chances).astype(float)
-    X = sp.csr_array(X) if density < 0.1 else X
+    graph, labels = random_graph(300, parts=2), random_labels(300)
+    X = word_counts(300) if density < 0.1 else word_counts(300, 90).toarray()
     path = GPCAPath(5, betas=(0.0, 0.2), ghost=ghost).fit(X, labels, graph=graph)
     assert (path.way_ == "lanczos") == (density < 0.1)
     for alpha, beta in itertools.product((1.0, 7.0, 50.0), (0.0, 0.2)):
@@ -140,6 +137,54 @@ def test_without_a_tolerance_spaces_are_near_enough_for_choosing(density, ghost)
         model.fit(X, labels, graph=graph)
         cosines = np.linalg.svd(path.components(alpha, beta) @ model.components_.T)[1]
         assert cosines.min() >= 0.9999
+
+
+def word_counts(n, width=1100, seed=5):
+    """Sparse features of many columns with some structure."""
+    rng = np.random.default_rng(seed)
+    topics = rng.gamma(0.2, size=(8, width))
+    chances = rng.dirichlet(np.full(8, 0.3), n) @ (topics / topics.sum(axis=1, keepdims=True))
+    return sp.csr_array((rng.random((n, width)) < 20 * chances).astype(float))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("normalization", "ghost"), [("sym", "paper"), ("sym", "balanced"), ("rw", "balanced")]
+)
+def test_compiled_products_equal_separate_fits(kind, normalization, ghost, monkeypatch):
+    monkeypatch.setattr(path_module, "COMPILED_WORK", 0)
+    graph, labels, X = random_graph(300, **KINDS[kind]), random_labels(300), word_counts(300)
+    options = {"normalization": normalization, "ghost": ghost, "tol": 1e-12}
+    path = GPCAPath(4, alphas=(0.0, 30.0), betas=(0.0, 0.3), **options).fit(X, labels, graph=graph)
+    assert path.way_ == "lanczos"
+    assert path._products is not None
+    options["eigen_solver"] = "formed"
+    # An angle of 1e-6 over a relative gap of eigenvalues within of 0.1.
+    assert_equals_separate_fits(
+        path, X.toarray(), labels, graph, (0.0, 4.0, 30.0), (0.0, 0.3), atol=2e-5, **options
+    )
+    again = pickle.loads(pickle.dumps(path))
+    np.testing.assert_array_equal(again.components(7.0, 0.3), path.components(7.0, 0.3))
+
+
+def test_products_are_compiled_where_there_are_many(monkeypatch):
+    graph, X = random_graph(300), word_counts(300)
+    for factor, expected in ((1, True), (1.01, False)):
+        monkeypatch.setattr(path_module, "COMPILED_WORK", factor * 5 * 4 * X.nnz)
+        path = GPCAPath(4).fit(X, graph=graph)
+        assert (path._products is not None) == expected
+    monkeypatch.setattr(path_module, "COMPILED_WORK", 0)
+    monkeypatch.setattr(gpcanet.linalg.solve, "DIRECT_NODES", 299)
+    assert GPCAPath(4).fit(X, graph=graph)._products is None
+
+
+def test_compiled_products_do_not_mind_an_order_of_nodes(monkeypatch):
+    graph, X = random_graph(300), word_counts(300)
+    monkeypatch.setattr(path_module, "COMPILED_WORK", 0)
+    expected = GPCAPath(4, tol=1e-10).fit(X, graph=graph).components(10.0)
+    monkeypatch.setattr(gpcanet.budget, "reordering_pays", lambda *given: True)
+    found = GPCAPath(4, tol=1e-10).fit(X, graph=graph).components(10.0)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.usefixtures("any_plan")

@@ -1,6 +1,7 @@
 """The numerics: arrays in, arrays out. Knows no estimator, no file and no torch."""
 
 from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of, whole_eigenpairs
+from .factored import FactoredProducts
 from .features import CenteredFeatures, row_chunks
 from .half import HalfPropagation
 from .lanczos import leading_eigenpairs_by_blocks
@@ -10,12 +11,13 @@ from .progress import progress_to, report
 from .propagation import BlockOperator, GhostForm, Normalization, Propagation
 from .resolvents import Resolvents, Sharing, plan_sharing
 from .samples import Samples
-from .solve import Method, Solution, Solver
+from .solve import Method, Solution, Solver, is_small
 from .threads import in_turn, one_blas_thread
 
 __all__ = [
     "BlockOperator",
     "CenteredFeatures",
+    "FactoredProducts",
     "GhostForm",
     "HalfPropagation",
     "Method",
@@ -30,6 +32,7 @@ __all__ = [
     "Solver",
     "fix_signs",
     "in_turn",
+    "is_small",
     "leading_eigenpairs",
     "leading_eigenpairs_by_blocks",
     "leading_eigenpairs_of",

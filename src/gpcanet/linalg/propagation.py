@@ -392,6 +392,17 @@ class Propagation(BlockOperator):
             ).tocsr()
         return self._matrix
 
+    def weighted_entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """D P in the walk variable without the ghost factor, which is symmetric.
+
+        Returned are the entries off its diagonal, in the order of ``indices``, and the diagonal.
+        """
+        share = self.mass * self._row_scale
+        off_diagonal = np.repeat(share, np.diff(self.indptr))
+        if self.weights is not None:
+            off_diagonal *= self.weights
+        return off_diagonal, share + self.mass * self._diagonal
+
     @property
     def ghost_factors(self) -> tuple[np.ndarray, np.ndarray] | None:
         """(U, V), n x classes, such that P is ``sparse_part`` + U V^T; None without ghosts."""

@@ -378,23 +378,19 @@ class Solver:
 
 
 def _choose(P: BlockOperator) -> Method:
-    if not isinstance(P, Propagation):
-        return "chebyshev"
-    small = P.n_nodes <= DIRECT_NODES and len(P.indices) <= DIRECT_ENTRIES
-    return "direct" if small else "chebyshev"
+    return "direct" if isinstance(P, Propagation) and is_small(P) else "chebyshev"
+
+
+def is_small(P: Propagation) -> bool:
+    """Whether a factorisation is quicker than iterations."""
+    return P.n_nodes <= DIRECT_NODES and len(P.indices) <= DIRECT_ENTRIES
 
 
 def _direct(P: BlockOperator, alpha: float) -> Callable[[Array], tuple[Array, int]]:
     if not isinstance(P, Propagation):
         raise TypeError(f"solver 'direct' needs a Propagation, got {type(P).__name__}")
     system = (1 + alpha) * sp.eye_array(P.n_nodes) - alpha * P.sparse_part.astype(np.float64)
-    # Rows are diagonally dominant and the pattern symmetric: no pivoting, least fill.
-    factor = scipy.sparse.linalg.splu(
-        system.tocsc(),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
+    factor = symmetric_factor(system)
 
     def solve_sparse(B: np.ndarray) -> np.ndarray:
         return factor.solve(B.astype(np.float64, copy=False))
@@ -406,6 +402,16 @@ def _direct(P: BlockOperator, alpha: float) -> Callable[[Array], tuple[Array, in
         return np.ascontiguousarray(F, dtype=P.dtype), 1
 
     return run
+
+
+def symmetric_factor(system: sp.sparray) -> scipy.sparse.linalg.SuperLU:
+    """LU of a matrix of symmetric pattern with dominant diagonal: no pivoting, least fill."""
+    return scipy.sparse.linalg.splu(
+        system.tocsc(),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
 
 
 def _woodbury(

@@ -15,6 +15,7 @@ from .budget import Plan
 from .fitting import Fit
 from .gpca import GPCA, LARGEST_ALPHA, is_better_dense
 from .linalg import (
+    EXACT_ANGLE,
     CenteredFeatures,
     FactoredProducts,
     GhostForm,
@@ -35,11 +36,18 @@ from .validation import check_features, check_graph, check_number
 QUICK_TOL = 1e-3
 
 #: and angle between the space of components and that of the eigenvectors, where Lanczos finds them.
-QUICK_ANGLE, EXACT_ANGLE = 2.5e-3, 1e-6
+QUICK_ANGLE = 2.5e-3
+
+#: Where one is given, that angle is at most EXACT_ANGLE, and at least what rounding allows for.
+LEAST_ANGLE = 1e-10
 
 #: Entries of X times components, summed over all pairs, from which compiled products save as much
 #: as it takes to load them: 0.4 s, and 2 s more when they are compiled at their very first use.
 COMPILED_WORK = 45_000_000
+
+#: Entries of a factor up to which they are quicker: a graph without any structure fills in, and
+#: SuperLU then works on dense parts of it. Cora's has 20,000.
+FACTOR_ENTRIES = 800_000
 
 
 class GPCAPath(BaseEstimator):
@@ -148,8 +156,9 @@ class GPCAPath(BaseEstimator):
             self.way_ = self._share(alphas, betas)
         elif sp.issparse(X) and len(pairs) * self._k * X.nnz >= COMPILED_WORK:
             P = self._propagation(self._unfitted(max(alphas), 0.0), reorder=False)
-            if is_small(P):
-                self._products = FactoredProducts(self._X, P)
+            products = FactoredProducts(self._X, P) if is_small(P) else None
+            if products is not None and products.n_entries <= FACTOR_ENTRIES:
+                self._products = products
         self._prepare(pairs)
         return self
 
@@ -217,7 +226,9 @@ class GPCAPath(BaseEstimator):
 
     @property
     def _angle(self) -> float:
-        return QUICK_ANGLE if self.tol is None else EXACT_ANGLE
+        if self.tol is None:
+            return QUICK_ANGLE
+        return max(min(self.tol, EXACT_ANGLE), LEAST_ANGLE)
 
     def _by_itself(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         fit = self._fit_of(alpha, beta)[1]

@@ -4,7 +4,7 @@ from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of, whole_e
 from .factored import FactoredProducts
 from .features import CenteredFeatures, row_chunks
 from .half import HalfPropagation
-from .lanczos import leading_eigenpairs_by_blocks
+from .lanczos import EXACT_ANGLE, leading_eigenpairs_by_blocks
 from .moments import Moments, moments_needed
 from .product import Product
 from .progress import progress_to, report
@@ -15,6 +15,7 @@ from .solve import Method, Solution, Solver, is_small
 from .threads import in_turn, one_blas_thread
 
 __all__ = [
+    "EXACT_ANGLE",
     "BlockOperator",
     "CenteredFeatures",
     "FactoredProducts",

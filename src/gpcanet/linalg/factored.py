@@ -65,15 +65,20 @@ class FactoredProducts:
         self._X = kernels.Features(_compressed(rescaled), scale, X.mean)
         self._transposed = kernels.Features(_compressed(rescaled.T), X.mean, scale)
 
+    @property
+    def n_entries(self) -> int:
+        """Entries of the factor off its diagonal."""
+        return int(self._columns[-1])
+
     def matrix(self, P: Propagation, alpha: float) -> FactoredMatrix:
         """That of one alpha, for a P of the graph with any beta."""
         from . import factor_kernels as kernels
 
         off_diagonal, diagonal = P.weighted_entries()
-        mass, n_entries = P.mass[self._order], self._columns[-1]
+        mass, n = P.mass[self._order], self.n_entries
         K = kernels.Compressed(*self._below, -alpha * off_diagonal[self._places])
         own = (1 + alpha) * mass - alpha * diagonal[self._order]
-        L = kernels.Compressed(self._columns, np.empty(n_entries, np.int32), np.empty(n_entries))
+        L = kernels.Compressed(self._columns, np.empty(n, np.int32), np.empty(n))
         pivots = np.empty(P.n_nodes)
         kernels.factorise(K, own, *self._rows, L, pivots)
         no_ghosts = np.empty((2, len(self._X.right), 0))

@@ -21,7 +21,7 @@ FEW_BLOCK, BLOCK, MANY = 4, 8, 48
 FIRST_LOOK, FIRST_LOOK_SQUARED = (2.25, 11), (1.5, 8)
 
 #: Angle between the space found and that of the eigenvectors, where none is given.
-ANGLE = 1e-6
+EXACT_ANGLE = 1e-6
 
 #: How much smaller the angle gets with a block, at the most: the next look is not before that.
 GAIN = 8.0
@@ -42,7 +42,7 @@ CUT, CUT_BLOCKS, WIDEST = 2, 4, 1e3
 
 
 def leading_eigenpairs_by_blocks(
-    apply: Apply, d: int, k: int, *, angle: float = ANGLE, squared: Squared | None = None
+    apply: Apply, d: int, k: int, *, angle: float = EXACT_ANGLE, squared: Squared | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k largest eigenvalues, largest first, and their eigenvectors, by block Lanczos.
 

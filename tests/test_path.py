@@ -122,13 +122,13 @@ def test_many_features_go_by_lanczos(graph, labels, normalization, ghost):
 
 
 @pytest.mark.parametrize("ghost", ["paper", "balanced"])
-@pytest.mark.parametrize("density", [0.02, 0.4])
-def test_without_a_tolerance_spaces_are_near_enough_for_choosing(density, ghost):
+@pytest.mark.parametrize("is_wide", [True, False])
+def test_without_a_tolerance_spaces_are_near_enough_for_choosing(is_wide, ghost):
     """Sparse X of many features goes by Lanczos, the other one by a pass for all pairs."""
     graph, labels = random_graph(300, parts=2), random_labels(300)
-    X = word_counts(300) if density < 0.1 else word_counts(300, 90).toarray()
+    X = word_counts(300) if is_wide else word_counts(300, 90).toarray()
     path = GPCAPath(5, betas=(0.0, 0.2), ghost=ghost).fit(X, labels, graph=graph)
-    assert (path.way_ == "lanczos") == (density < 0.1)
+    assert (path.way_ == "lanczos") == is_wide
     for alpha, beta in itertools.product((1.0, 7.0, 50.0), (0.0, 0.2)):
         model = GPCA(5, alpha=alpha, beta=beta, ghost=ghost, solver="direct")
         model.fit(X, labels, graph=graph)
@@ -161,6 +161,18 @@ def test_compiled_products_equal_separate_fits(kind, normalization, ghost, monke
     )
     again = pickle.loads(pickle.dumps(path))
     np.testing.assert_array_equal(again.components(7.0, 0.3), path.components(7.0, 0.3))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_large_column_beside_many_that_are_equal(seed, monkeypatch):
+    """One spike, a flat rest and as many zeros: what the square of a matrix is worst at."""
+    monkeypatch.setattr(path_module, "COMPILED_WORK", 0)
+    X = np.kron(np.eye(275), np.ones((1, 4)))
+    X[:, 0] = 2 * np.random.default_rng(seed).poisson(3, 275)
+    graph, X = random_graph(275, seed=seed), sp.csr_array(X)
+    path = GPCAPath(2, alphas=(1.0,)).fit(X, graph=graph)
+    expected = GPCA(2, alpha=1.0, eigen_solver="formed", solver="direct").fit(X, graph=graph)
+    np.testing.assert_allclose(path.eigenvalues(1.0), expected.eigenvalues_, rtol=1e-3)
 
 
 def test_products_are_compiled_where_there_are_many(monkeypatch):

@@ -126,11 +126,7 @@ class Fit:
 
         Where the eigenvalues leave no other way, such a matrix is held after all if it ``may``.
         """
-
-        def apply(v: np.ndarray) -> np.ndarray:
-            return self.apply(v.reshape(-1, 1)).ravel()
-
-        found = leading_eigenpairs_of(apply, self.X.shape[1], k, may_form=may_form)
+        found = leading_eigenpairs_of(self.apply, self.X.shape[1], k, may_form=may_form)
         return self.embedded(*found)
 
     def apply(self, V: np.ndarray) -> np.ndarray:

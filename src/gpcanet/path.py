@@ -39,7 +39,7 @@ QUICK_TOL = 1e-3
 QUICK_ANGLE = 2.5e-3
 
 #: Where one is given, that angle is at most EXACT_ANGLE, and at least what rounding allows for.
-LEAST_ANGLE = 1e-10
+LEAST_ANGLE = 1e-9
 
 #: Entries of X times components, summed over all pairs, from which compiled products save as much
 #: as it takes to load them: 0.4 s, and 2 s more when they are compiled at their very first use.

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from gpcanet.linalg import eigen as eigen_module
 from gpcanet.linalg import fix_signs, leading_eigenpairs, leading_eigenpairs_of
@@ -59,7 +60,7 @@ def test_eigenpairs_of_an_action_are_the_same_bytes_each_time(M):
 def test_eigenvalues_that_many_eigenvectors_share_are_found_for_each(k):
     """Lanczos from one vector sees each of them once, and rounding brings some of the others."""
     values = np.concatenate([np.full(30, 3.0), np.linspace(2.9, 0, 270)])
-    found, vectors = leading_eigenpairs_of(lambda v: values * v, 300, k)
+    found, vectors = leading_eigenpairs_of(lambda V: values[:, None] * V, 300, k)
     np.testing.assert_allclose(found, values[:k], rtol=1e-9)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-10)
 
@@ -67,7 +68,7 @@ def test_eigenvalues_that_many_eigenvectors_share_are_found_for_each(k):
 def test_where_arpack_does_not_come_to_an_end_the_matrix_is_formed(monkeypatch):
     values = np.linspace(2.0, 1.0, 200) ** 0.1
     monkeypatch.setattr(eigen_module, "RESTARTS", 1)
-    found = leading_eigenpairs_of(lambda v: values * v, 200, 8)[0]
+    found = leading_eigenpairs_of(lambda V: values[:, None] * V, 200, 8)[0]
     np.testing.assert_allclose(found, values[:8], rtol=1e-12)
 
 
@@ -75,7 +76,9 @@ def test_a_matrix_too_large_to_be_formed_is_not(monkeypatch):
     values, calls = np.concatenate([np.full(5, 3.0), np.linspace(2, 0, 95)]), []
     monkeypatch.setattr(eigen_module, "FORMED_ROWS", 99)
     monkeypatch.setattr(eigen_module, "leading_eigenpairs", lambda *given: calls.append(given))
-    leading_eigenpairs_of(lambda v: values * v, 100, 6)
+    for given in ({}, {"may_form": False}):
+        with pytest.warns(ConvergenceWarning, match=r"Lanczos may have missed eigenvectors .* 100"):
+            leading_eigenpairs_of(lambda V: values[:, None] * V, 100, 6, **given)
     assert calls == []
 
 
@@ -87,6 +90,8 @@ def test_a_matrix_too_large_to_be_formed_is_not(monkeypatch):
         ([3.0, 2.0, 1.0], 2, False),
         ([3.0, 2.0, 0.0, 0.0], 2, False),  # zeros are no news
         ([3.0, 3.0 - 1e-9, 1.0], 2, True),
+        ([3e8, 2.0, 2.0, 1.0], 2, True),  # however small beside the largest
+        ([3e8, 2.0, 1.9, 1.0], 2, False),
         ([3.0], 2, False),
         ([0.0, 0.0], 2, False),
     ],

@@ -173,8 +173,7 @@ def factorise(K, diagonal, row_indptr, row_indices, L, pivots):
             pivot -= entry * value
             L.indices[end[j]], L.values[end[j]] = i, entry
             end[j] += 1
-        # What column j has added to row at i itself belongs to the pivot, and is in it.
-        row[i], pivots[i] = 0.0, pivot
+        pivots[i] = pivot
 
 
 @nb.njit(nogil=True, cache=True)

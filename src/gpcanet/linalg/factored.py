@@ -20,6 +20,7 @@ from .propagation import Propagation, zero_block
 from .solve import symmetric_factor
 
 #: Vectors multiplied at a time: in float64, as many as a cache line and the widest registers hold.
+#: (Compiled code on the disk does not notice a change of it.)
 COLUMNS = 8
 
 
@@ -121,6 +122,8 @@ class FactoredMatrix:
     def _product(self, V: np.ndarray, shift: float, *, twice: bool) -> np.ndarray:
         from .factor_kernels import product
 
+        if V.shape[1] > COLUMNS:
+            raise ValueError(f"V has {V.shape[1]} columns; give at most {COLUMNS} at a time")
         rows = np.ascontiguousarray(V.T)
         result = np.empty_like(rows)
         product(self._matrix, rows, shift, twice, self._blocks, result)

@@ -6,7 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .eigen import EQUAL, FORMED_ROWS, are_repeated, fix_signs, leading_eigenpairs_of
+from .eigen import (
+    EQUAL,
+    FORMED_ROWS,
+    are_repeated,
+    fix_signs,
+    leading_eigenpairs_of,
+    warn_of_repeated,
+)
 from .threads import one_blas_thread
 
 Apply = Callable[[np.ndarray], np.ndarray]
@@ -34,11 +41,12 @@ EXHAUSTED = 1e-10
 
 #: Rows that are no nearer to dependence than this are made orthonormal by way of their products,
 #: in half the time: what rounding leaves is 1e-16 over its square.
-WELL_CONDITIONED = 0.03
+WELL_CONDITIONED = 0.1
 
 #: Eigenvalues up to about that of number CUT k are what the square brings close together, found by
-#: so many blocks. Where the largest is larger than WIDEST of them, squares would lose digits.
-CUT, CUT_BLOCKS, WIDEST = 2, 4, 1e3
+#: so many blocks. Where the largest is larger than WIDEST of them, squares would lose digits: what
+#: is left is 1e-9 of the smaller ones, and what is wanted must be above them by more than that.
+CUT, CUT_BLOCKS, WIDEST, ABOVE = 2, 4, 1e3, 1e-6
 
 
 def leading_eigenpairs_by_blocks(
@@ -46,7 +54,7 @@ def leading_eigenpairs_by_blocks(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k largest eigenvalues, largest first, and their eigenvectors, by block Lanczos.
 
-    ``apply`` takes d x b blocks to d x b blocks and is symmetric. The space is never restarted,
+    ``apply`` takes d x b blocks to new d x b blocks and is symmetric. The space is never restarted,
     and all its vectors are orthogonalised against all others: it takes 3 k to 4.5 k dimensions
     and, with a hundred vectors wanted, half the time of ARPACK. It ends when the space found is
     within an ``angle`` of that of the eigenvectors, as estimated to second order. Where it is
@@ -75,12 +83,14 @@ def leading_eigenpairs_by_blocks(
                 found = _by_square(apply, squared, start, k, angle)
             if found is None:
                 found = _block_lanczos(apply, start, k, angle, FIRST_LOOK)
-    if found is not None and d <= FORMED_ROWS:
+    if found is not None:
         within = min(max(EQUAL, 10 * angle**2), 1e-4)  # as near as they are known
-        found = None if are_repeated(found[0], b, within) else found
-    if found is None:
-        return leading_eigenpairs_of(lambda v: apply(v.reshape(-1, 1)).ravel(), d, k)
-    return found[0], fix_signs(found[1])
+        repeated = are_repeated(found[0], b, within)
+        if repeated and d > FORMED_ROWS:
+            warn_of_repeated(d)
+        if not (repeated and d <= FORMED_ROWS):
+            return found[0], fix_signs(found[1])
+    return leading_eigenpairs_of(apply, d, k)
 
 
 def _by_square(
@@ -90,8 +100,9 @@ def _by_square(
     if middle is None:
         return None
     found = _block_lanczos(lambda V: squared(V, middle), start, k, angle, FIRST_LOOK_SQUARED)
-    # Below that they are not the largest ones: the middle was too high.
-    if found is None or found[0][-1] <= middle**2:
+    # Otherwise the middle was too high, and they are not the largest ones. All zeros of M come out
+    # as middle^2, but for rounding.
+    if found is None or found[0][-1] <= middle**2 * (1 + ABOVE):
         return None
     return middle + np.sqrt(found[0]), found[1]
 
@@ -107,7 +118,9 @@ def _middle(apply: Apply, start: np.ndarray, n_above: int) -> float | None:
         return None
     values, U = space.eigenpairs()
     n_larger = np.cumsum((U[:b] ** 2).sum(axis=0)) * d / b
-    cut = float(np.interp(n_above, n_larger, values))
+    # Rather the smaller one of the two that enclose it: too low takes longer, too high is no use.
+    where = int(np.searchsorted(n_larger, n_above))
+    cut = float(values[min(where, len(values) - 1)])
     return cut / 2 if cut * WIDEST > values[0] else None
 
 

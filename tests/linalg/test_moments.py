@@ -216,16 +216,16 @@ GRID = (1.0, 5.0, 10.0, 20.0, 50.0)
 
 
 @pytest.mark.parametrize(
-    ("P", "d", "alphas", "way"),
+    ("P", "d", "alphas", "direct", "way"),
     [
-        (Size(169_343, 2_332_486), 16, GRID, "moments"),  # narrow: products are cheap
-        (Size(169_343, 2_332_486), 128, GRID, "samples"),  # wide: products are what costs
-        (Size(19_717, 88_648), 500, GRID, "samples"),
-        (Size(300, 1_200), 90, (1.0, 9.0), "separate"),  # two are too few to share
+        (Size(169_343, 2_332_486), 16, GRID, False, "moments"),  # narrow: products are cheap
+        (Size(169_343, 2_332_486), 128, GRID, False, "samples"),  # wide: they are what costs
+        (Size(19_717, 88_648), 500, GRID, False, "samples"),
+        (Size(300, 1_200), 90, (1.0, 9.0), True, "separate"),  # two factorisations are quicker
     ],
 )
-def test_the_cheapest_way_is_taken(P, d, alphas, way):
-    assert plan_sharing(P, d, None, alphas, (0.0,), "balanced", 1e-5, direct=False).way == way
+def test_the_cheapest_way_is_taken(P, d, alphas, direct, way):
+    assert plan_sharing(P, d, None, alphas, (0.0,), "balanced", 1e-5, direct=direct).way == way
 
 
 def test_balanced_ghost_edges_by_node_where_labels_are_few():

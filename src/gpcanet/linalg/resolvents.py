@@ -22,8 +22,8 @@ from .propagation import GhostForm, Propagation
 from .samples import Samples, sample_points, steps_needed
 
 # Time per multiplication in units of that in a product of two dense blocks: measured in float32,
-# 169,343 nodes with 128 features and 19,717 nodes with 500.
-STEP, ADDITION = 12.0, 5.0
+# 169,343 nodes with 8 to 128 features and 20,000 nodes with 8 to 500.
+STEP, ADDITION = 12.0, 2.0
 
 #: A direct solve of a small graph takes as long as so many steps.
 DIRECT_STEPS = 5

@@ -22,7 +22,6 @@ from gpcanet import Graph
 from gpcanet.linalg import CenteredFeatures, FactoredProducts
 from gpcanet.linalg.factored import COLUMNS
 
-
 #: The paper's ghost edges on the random walk are not, and never asked for.
 SYMMETRIC = [
     (normalization, beta, ghost)

@@ -29,7 +29,7 @@ import gpcanet.path as path_module
 from gpcanet import GPCA, GPCAPath, Graph, load_model, save_model
 from gpcanet.datasets import load
 from gpcanet.datasets.places import DATA_DIR_VARIABLE
-from gpcanet.linalg import Sharing
+from gpcanet.linalg import Sharing, whole_eigenpairs
 
 ALPHAS, BETAS = (0.5, 10.0, 40.0), (0.0, 0.1, 0.5, 1.0)
 
@@ -134,6 +134,26 @@ def test_without_a_tolerance_spaces_are_near_enough_for_choosing(is_wide, ghost)
         model.fit(X, labels, graph=graph)
         cosines = np.linalg.svd(path.components(alpha, beta) @ model.components_.T)[1]
         assert cosines.min() >= 0.9999
+
+
+@pytest.mark.parametrize(
+    ("k", "tol", "is_lanczos"), [(8, None, True), (80, None, False), (8, 1e-6, False)]
+)
+def test_a_few_eigenvectors_of_large_products_are_found_by_lanczos(k, tol, is_lanczos, monkeypatch):
+    graph, X, calls = random_graph(350), word_counts(350, 320).toarray(), []
+    by_blocks = path_module.leading_eigenpairs_by_blocks
+
+    def noted(*given, **options):
+        calls.append(given)
+        return by_blocks(*given, **options)
+
+    monkeypatch.setattr(path_module, "leading_eigenpairs_by_blocks", noted)
+    monkeypatch.setattr(path_module, "plan_sharing", lambda *given, **options: PLANS["samples"])
+    path = GPCAPath(k, alphas=(1.0, 20.0), tol=tol).fit(X, graph=graph)
+    assert bool(calls) == is_lanczos
+    for alpha in (1.0, 4.0, 20.0):
+        W = whole_eigenpairs(path._resolvents.matrix(alpha, 0.0), k)[1]
+        assert same_subspace(path.components(alpha).T, W) <= path_module.QUICK_ANGLE
 
 
 def word_counts(n, width=1100, seed=5):

@@ -50,6 +50,11 @@ COMPILED_WORK = 45_000_000
 FACTOR_ENTRIES = 800_000
 
 
+#: Lanczos finds a few eigenvectors of a matrix sooner than LAPACK finds all: from so many rows on,
+#: and so many times the number of them.
+LANCZOS_ROWS, LANCZOS_SHARE = 300, 6
+
+
 class GPCAPath(BaseEstimator):
     """The components of :class:`GPCA` for many values of alpha and beta at once.
 
@@ -214,7 +219,11 @@ class GPCAPath(BaseEstimator):
 
     def _from_resolvents(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         assert self._resolvents is not None
-        return whole_eigenpairs(self._resolvents.matrix(alpha, beta), self._k)
+        M = self._resolvents.matrix(alpha, beta)
+        if self.tol is None and len(M) >= max(LANCZOS_ROWS, LANCZOS_SHARE * self._k):
+            M = (M + M.T) / 2
+            return leading_eigenpairs_by_blocks(lambda V: M @ V, len(M), self._k, angle=QUICK_ANGLE)
+        return whole_eigenpairs(M, self._k)
 
     def _from_products(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         assert self._products is not None

@@ -49,7 +49,6 @@ COMPILED_WORK = 45_000_000
 #: SuperLU then works on dense parts of it. Cora's has 20,000.
 FACTOR_ENTRIES = 800_000
 
-
 #: Lanczos finds a few eigenvectors of a matrix sooner than LAPACK finds all: from so many rows on,
 #: and so many times the number of them.
 LANCZOS_ROWS, LANCZOS_SHARE = 300, 6

@@ -18,11 +18,11 @@ FORMED_ROWS = 6_000
 #: So many columns at a time: as many as any product takes.
 FORMED_COLUMNS = 8
 
-#: Restarts after which ARPACK is stopped if there is that way out. Ten are usual.
+#: Restarts after which ARPACK is stopped if there is that way out. A fit on Cora takes two.
 RESTARTS = 50
 
-#: Eigenvalues nearer to each other than this part of them count as equal, and as zero if they are
-#: that part of the largest.
+#: Eigenvalues nearer to each other than the first part of them count as equal, and those up to the
+#: second part of the largest as zero.
 EQUAL, ZERO = 1e-7, 1e-12
 
 #: Entries this close to the largest one count as equally large when a sign is chosen.
@@ -103,8 +103,8 @@ def are_repeated(values: np.ndarray, times: int, within: float = EQUAL) -> bool:
 def warn_of_repeated(d: int) -> None:
     warnings.warn(
         f"some eigenvalues are equal, and Lanczos may have missed eigenvectors that share them; "
-        f"it is made sure of only up to {FORMED_ROWS:,} features (not {d:,}) and without a "
-        f"memory_limit; use GPCA with eigen_solver='formed', or fewer features",
+        f"only with up to {FORMED_ROWS:,} features (here {d:,}) and no memory_limit is it made "
+        f"sure that it has not; use GPCA with eigen_solver='formed', or fewer features",
         ConvergenceWarning,
         stacklevel=2,
     )

@@ -192,6 +192,7 @@ class KrylovSpace:
         return values[::-1], U[:, ::-1]
 
     def vectors(self, U: np.ndarray) -> np.ndarray:
+        """Vectors given in terms of the space, one a column."""
         return (U.T @ self._V[: self.size]).T
 
     def estimated_angle(self, values: np.ndarray, U: np.ndarray, k: int) -> float:

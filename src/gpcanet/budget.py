@@ -10,6 +10,7 @@ import re
 from numbers import Real
 from typing import Any, NamedTuple
 
+from .errors import InputError, InputTypeError
 from .linalg.features import CHUNK_BYTES, KEPT_BYTES
 from .linalg.propagation import FETCHED_BYTES
 from .linalg.threads import WORKERS
@@ -103,7 +104,7 @@ def plan_fit(size: FitSize, limit: int | None = None) -> Plan:
             columns = min(columns, widest)
             return Plan(columns, reorder, False, True, fixed + columns * _per_column(size))
     least = _fixed(size, reorder=False) + _per_column(size)
-    raise ValueError(
+    raise InputError(
         f"memory_limit={tell_bytes(limit)} is less than this fit can do with; give at least "
         f"{tell_bytes(least, up=True)}"
     )
@@ -154,16 +155,16 @@ def parse_bytes(value: Any) -> int:
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]+)\s*", value)
         unit = _UNITS.get(match[2].upper()) if match else None
         if match is None or unit is None:
-            raise ValueError(
+            raise InputError(
                 f"memory_limit={value!r} is not an amount of memory; write '1.5GiB' or '800MB'"
             )
         value = float(match[1]) * unit
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise TypeError(
+        raise InputTypeError(
             f"memory_limit={value!r} must be a number of bytes, or text such as '1.5GiB'"
         )
     if value <= 0:
-        raise ValueError(f"memory_limit={value} must be positive; use None for no limit")
+        raise InputError(f"memory_limit={value} must be positive; use None for no limit")
     return int(float(value))
 
 

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .errors import InputError
 from .gpca import GPCA, LARGEST_ALPHA, default_tol
 from .graph import Graph
 from .head import CorrectAndSmooth
@@ -168,10 +169,10 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X = check_features(self, X, reset=True)
         if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
+            raise InputError("requires y to be passed, but the target y is None")
         codes, self.classes_ = check_labels(y, X.shape[0])
         if len(self.classes_) < 2:
-            raise ValueError(
+            raise InputError(
                 f"y has the one class {self.classes_.tolist()[0]!r}; at least 2 are needed"
             )
         graph, nodes = check_graph(graph, nodes, X.shape[0])
@@ -273,7 +274,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         if lowest < 0:
             scalings = tuple(scaling for scaling in scalings if scaling != "tfidf")
             if self.feature_scaling == "tfidf":
-                raise ValueError(
+                raise InputError(
                     f"feature_scaling='tfidf' needs X without negative values, but there is "
                     f"{lowest:g}; use 'l2' or 'none'"
                 )
@@ -320,7 +321,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         alphas = np.atleast_1d(np.asarray(self.alpha, dtype=object))
         if alphas.ndim != 1 or len(alphas) == 0:
-            raise ValueError(f"alpha={self.alpha!r} must be a number or a list of numbers")
+            raise InputError(f"alpha={self.alpha!r} must be a number or a list of numbers")
         for alpha in alphas:
             check_number("alpha", alpha, 0, LARGEST_ALPHA, advice="use alpha=0 to ignore the graph")
         check_choice("combine", self.combine, ("average", "select"))
@@ -328,7 +329,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         for name in ("normalize_embedding", "correct_and_smooth"):
             value = getattr(self, name)
             if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
-                raise ValueError(f"{name}={value!r} must be True, False or 'auto'")
+                raise InputError(f"{name}={value!r} must be True, False or 'auto'")
         if not (isinstance(self.C, str) and self.C == "auto"):
             check_number("C", self.C, 1e-12, advice="use C='auto' to have it decided")
         check_number("cv", self.cv, 2, integer=True, advice="5 is the default")

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from .errors import InputError, InputTypeError
+
 MOST_NODES = np.iinfo(np.int32).max
 
 
@@ -39,7 +41,7 @@ def assemble(entries: Entries, *, directed: str | None = None) -> dict[str, Any]
     """
     n_nodes, node_ids = entries.n_nodes, entries.node_ids
     if not isinstance(n_nodes, Integral):
-        raise TypeError(f"n_nodes={n_nodes!r} must be an integer")
+        raise InputTypeError(f"n_nodes={n_nodes!r} must be an integer")
     merged = _merge_repeated(entries)
     del entries  # joining needs their memory
     joined = _join_directions(merged.matrix)
@@ -55,7 +57,7 @@ def assemble(entries: Entries, *, directed: str | None = None) -> dict[str, Any]
         )
     ids = None if node_ids is None else unique_ids(node_ids)
     if ids is not None and len(ids) != n_nodes:
-        raise ValueError(f"{len(ids)} node_ids for {n_nodes} nodes; give one id per node")
+        raise InputError(f"{len(ids)} node_ids for {n_nodes} nodes; give one id per node")
     changes = [
         (merged.self_loops, "self-loop", "dropped"),
         (merged.repeated, "repeated edge", "merged"),
@@ -102,7 +104,7 @@ def _merge_repeated(entries: Entries) -> OneWay:
 def _join_directions(forward: sp.csr_array) -> Joined:
     """Rule 4: the larger weight of the two directions."""
     if not np.all(np.isfinite(forward.data)):
-        raise ValueError("weights of repeated edges add up to infinity; scale them down")
+        raise InputError("weights of repeated edges add up to infinity; scale them down")
     backward = forward.T.tocsr()
     if not _have_equal_pattern(forward, backward):
         both = forward.maximum(backward)
@@ -135,31 +137,31 @@ def check_entries(
     for ends in (rows, columns):
         if len(ends) and (ends.min() < 0 or ends.max() >= n_nodes):
             worst = ends.min() if ends.min() < 0 else ends.max()
-            raise ValueError(
+            raise InputError(
                 f"node {worst} is out of range; with n_nodes={n_nodes} positions go from 0 to "
                 f"{n_nodes - 1}"
             )
     if n_nodes < 1:
-        raise ValueError("the graph has no nodes; at least 1 is needed")
+        raise InputError("the graph has no nodes; at least 1 is needed")
     if n_nodes > MOST_NODES:
-        raise ValueError(
+        raise InputError(
             f"n_nodes={n_nodes} must be at most {MOST_NODES}, as positions are kept in 4 bytes; "
             f"take a part of the graph"
         )
     if weights is None:
         return
     if weights.shape != rows.shape:
-        raise ValueError(
+        raise InputError(
             f"weights of shape {weights.shape} must have one value for each of {len(rows)} edges"
         )
     if not is_real(weights.dtype):
-        raise TypeError(
+        raise InputTypeError(
             f"weights of dtype {weights.dtype} must be real numbers; convert them or leave them out"
         )
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         first = int(np.argmax(wrong))
-        raise ValueError(
+        raise InputError(
             f"weight {weights[first]} of edge ({rows[first]}, {columns[first]}) must be finite "
             f"and at least 0 ({wrong.sum()} of {len(wrong)} weights); drop or mend these edges"
         )
@@ -169,23 +171,23 @@ def check_positions(nodes: Any, n_nodes: int) -> np.ndarray:
     """Distinct positions of nodes in a graph."""
     nodes = np.asarray(nodes)
     if nodes.ndim != 1:
-        raise ValueError(f"nodes of shape {nodes.shape} must be a list of positions")
+        raise InputError(f"nodes of shape {nodes.shape} must be a list of positions")
     if len(nodes) == 0:
-        raise ValueError("nodes is empty; name at least one node")
+        raise InputError("nodes is empty; name at least one node")
     if not np.issubdtype(nodes.dtype, np.integer):
-        raise TypeError(
+        raise InputTypeError(
             f"nodes of dtype {nodes.dtype} must be integer positions in the graph; use "
             f"graph.positions for ids and np.flatnonzero for a mask"
         )
     if nodes.min() < 0 or nodes.max() >= n_nodes:
         worst = nodes.min() if nodes.min() < 0 else nodes.max()
-        raise ValueError(
+        raise InputError(
             f"node {worst} is out of range for a graph of {n_nodes} nodes; positions go from 0 to "
             f"{n_nodes - 1}"
         )
     distinct, counts = np.unique(nodes, return_counts=True)
     if len(distinct) < len(nodes):
-        raise ValueError(
+        raise InputError(
             f"nodes names node {distinct[np.argmax(counts)]} more than once; name each node once"
         )
     return nodes
@@ -238,7 +240,7 @@ def unique_ids(names: Iterable[Any]) -> np.ndarray:
     distinct, codes = factorize(ids)
     if len(distinct) < len(ids):
         twice = distinct[[np.argmax(np.bincount(codes))]].tolist()[0]
-        raise ValueError(f"node id {twice!r} occurs more than once; ids must be unique")
+        raise InputError(f"node id {twice!r} occurs more than once; ids must be unique")
     return ids
 
 
@@ -247,7 +249,7 @@ def factorize(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     missing = _is_missing(ids)
     if missing.any():
         row = int(np.argmax(missing))
-        raise ValueError(f"node id {ids[row]} at position {row} is missing; drop or name that node")
+        raise InputError(f"node id {ids[row]} at position {row} is missing; drop or name that node")
     if ids.dtype != object:
         return np.unique(ids, return_inverse=True)
     names = list(dict.fromkeys(ids.tolist()))
@@ -287,5 +289,5 @@ def find_positions(known: np.ndarray, ids: np.ndarray, asker: str, holder: str) 
         found = np.fromiter((position.get(name, -1) for name in ids.tolist()), np.int64, len(ids))
     if np.any(found < 0):
         unknown = ids[[np.argmax(found < 0)]].tolist()[0]
-        raise ValueError(f"node id {unknown!r} in {asker} is not in {holder}; add it or drop it")
+        raise InputError(f"node id {unknown!r} in {asker} is not in {holder}; add it or drop it")
     return found

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import budget
 from .budget import REORDERED_STEPS, FitSize, Plan, parse_bytes, plan_fit
+from .errors import InputError
 from .fitting import Fit, Fitted
 from .graph import Graph
 from .linalg import CenteredFeatures, Propagation, Solver
@@ -19,6 +20,7 @@ from .seen import SeenNodes
 from .validation import (
     UNLABELED,
     as_precise,
+    as_user_errors,
     check_choice,
     check_features,
     check_graph,
@@ -209,9 +211,10 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """The reconstruction Z W^T + mean_."""
         check_is_fitted(self)
-        Z = check_array(Z, dtype=[np.float64, np.float32])
+        with as_user_errors():
+            Z = check_array(Z, dtype=[np.float64, np.float32])
         if Z.shape[1] != len(self.components_):
-            raise ValueError(
+            raise InputError(
                 f"Z has {Z.shape[1]} columns, but the embedding has {len(self.components_)}; give "
                 f"what transform returned"
             )
@@ -314,7 +317,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.precision == "half" and (
             self.solver in ("direct", "cg") or self.eigen_solver == "lanczos"
         ):
-            raise ValueError(
+            raise InputError(
                 f"precision='half' goes with solver='chebyshev' or 'fixed-point' and "
                 f"eigen_solver='formed', not with {self.solver!r} and {self.eigen_solver!r}"
             )
@@ -326,7 +329,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.n_iter is not None:
             check_number("n_iter", self.n_iter, 0, integer=True, advice="n_iter=5 is the paper's")
             if self.solver != "fixed-point":
-                raise ValueError(
+                raise InputError(
                     f"n_iter={self.n_iter} goes with solver='fixed-point', not "
                     f"{self.solver!r}, which goes on until tol; drop one of the two"
                 )
@@ -351,7 +354,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.beta == 0:
             return None
         if y is None:
-            raise ValueError(
+            raise InputError(
                 f"beta={self.beta} adds ghost edges between labelled nodes, but y is None; "
                 f"give y with {UNLABELED} for unlabelled nodes, or use beta=0"
             )
@@ -360,14 +363,14 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _use_lanczos(self, X: np.ndarray | sp.csr_array, k: int) -> bool:
         d = X.shape[1]
         if self.eigen_solver == "lanczos" and k >= d:
-            raise ValueError(
+            raise InputError(
                 f"eigen_solver='lanczos' finds fewer than all {d} components, not {k}; "
                 f"use eigen_solver='formed'"
             )
         # Then X^T D F is not symmetric (see Propagation.self_adjoint), as Lanczos needs it to be.
         lopsided = self.normalization == "rw" and self.ghost == "paper" and self.beta > 0
         if self.eigen_solver == "lanczos" and lopsided:
-            raise ValueError(
+            raise InputError(
                 f"eigen_solver='lanczos' does not go with normalization='rw', ghost='paper' and "
                 f"beta={self.beta}; use eigen_solver='formed' or ghost='balanced'"
             )

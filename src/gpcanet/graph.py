@@ -31,6 +31,7 @@ from .entries import (
     find_positions,
     id_array,
 )
+from .errors import InputError, InputTypeError
 from .sources import (
     edge_index_entries,
     is_torch_sparse,
@@ -163,7 +164,7 @@ class Graph:
         """A graph from a ``torch_geometric.data.Data``: edge_index, edge_weight, num_nodes."""
         edge_index = getattr(data, "edge_index", None)
         if edge_index is None:
-            raise ValueError(
+            raise InputError(
                 f"{type(data).__name__} has no edge_index; give it one (a heterogeneous graph "
                 f"gets it by to_homogeneous())"
             )
@@ -267,7 +268,7 @@ class Graph:
     def positions(self, ids: Any) -> np.ndarray:
         """Where in this graph the nodes with these ids are."""
         if self.node_ids is None:
-            raise ValueError("this graph has no node_ids; its nodes are 0 .. n_nodes - 1")
+            raise InputError("this graph has no node_ids; its nodes are 0 .. n_nodes - 1")
         return find_positions(self.node_ids, id_array(ids), "ids", "the graph")
 
     # -- immutability: copies are the graph itself ----------------------------------------
@@ -315,14 +316,14 @@ def as_graph(source: Any, n_nodes: int | None) -> Graph:
         return source
     if source is None:
         if n_nodes is None:
-            raise ValueError("nodes says where rows of X are in a graph; give the graph, too")
+            raise InputError("nodes says where rows of X are in a graph; give the graph, too")
         return Graph.without_edges(n_nodes)
     if hasattr(source, "edge_index") or hasattr(source, "edge_types"):
         return Graph.from_pyg(source)
     if hasattr(source, "is_directed") and hasattr(source, "nodes"):
         return Graph.from_networkx(source)
     if hasattr(source, "columns"):
-        raise TypeError(
+        raise InputTypeError(
             "graph is a table; build Graph.from_edges(table) first and bring the rows of X into "
             "the order of its node_ids"
         )
@@ -331,7 +332,7 @@ def as_graph(source: Any, n_nodes: int | None) -> Graph:
         is_pairs = source.ndim == 2 and source.shape[0] == 2 and n_nodes != 2
         if is_pairs and np.issubdtype(source.dtype, np.integer):
             if n_nodes is None:
-                raise ValueError(
+                raise InputError(
                     "with nodes=, an edge_index does not say how many nodes there are; give "
                     "graph=Graph.from_edge_index(edge_index, n_nodes=...)"
                 )

@@ -8,10 +8,6 @@ from typing import Any
 SPLIT = ("train", "validation", "test")
 
 
-class TrainingDiverged(ValueError):
-    """The loss is no number any more."""
-
-
 @dataclass
 class Training:
     """How a training went. ``accuracy`` is that of the epoch best by validation.

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .budget import Plan
+from .errors import InputError
 from .fitting import Fit
 from .gpca import GPCA, LARGEST_ALPHA, is_better_dense
 from .linalg import (
@@ -257,7 +258,7 @@ class GPCAPath(BaseEstimator):
         pair = float(alpha), float(beta)
         if pair[1] not in self._betas:
             known = ", ".join(f"{value:g}" for value in self._betas)
-            raise ValueError(f"beta={beta} must be one of {known}; fit the path with it in betas")
+            raise InputError(f"beta={beta} must be one of {known}; fit the path with it in betas")
         if pair not in self._pairs:
             self._prepare([pair])
         return self._pairs[pair]
@@ -325,7 +326,7 @@ def _numbers(name: str, values: Any, high: float, advice: str) -> list[float]:
     """Each value once, in the order given."""
     listed = np.atleast_1d(np.asarray(values, dtype=object))
     if listed.ndim != 1 or len(listed) == 0:
-        raise ValueError(f"{name}={values!r} must be a list of numbers, at least one")
+        raise InputError(f"{name}={values!r} must be a list of numbers, at least one")
     for value in listed:
         check_number(name, value, 0, high, advice=advice)
     return list(dict.fromkeys(float(value) for value in listed))

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from . import __version__
 from .atomic import whole_file
 from .classifier import GPCAClassifier
+from .errors import InputError, InputTypeError
 from .gpca import GPCA
 from .graph import Graph
 from .head import FeatureScaler, Head
@@ -55,11 +56,11 @@ def save_model(
     from safetensors.numpy import save
 
     if type(model) not in (GPCA, GPCAClassifier):  # what a subclass adds would be lost
-        raise TypeError(
+        raise InputTypeError(
             f"a {type(model).__name__} cannot be saved; give a GPCA or a GPCAClassifier"
         )
     if not hasattr(model, "n_features_in_"):
-        raise ValueError(f"this {type(model).__name__} is not fitted; fit it before saving it")
+        raise InputError(f"this {type(model).__name__} is not fitted; fit it before saving it")
     kind = type(model).__name__
     tree = _pack_gpca(model) if isinstance(model, GPCA) else _pack_classifier(model)
     arrays: dict[str, np.ndarray] = {}
@@ -83,14 +84,14 @@ def load_model(path: str | os.PathLike[str]) -> GPCA | GPCAClassifier:
     """
     header, arrays = _read(Path(path))
     if header.get("kind") not in ("GPCA", "GPCAClassifier"):
-        raise ValueError(f"{path} is no model of GPCANet: its kind is {header.get('kind')!r}")
+        raise InputError(f"{path} is no model of GPCANet: its kind is {header.get('kind')!r}")
     try:
         tree = _restore(header["model"], arrays)
         return _unpack_gpca(tree) if header["kind"] == "GPCA" else _unpack_classifier(tree)
     except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise ValueError(f"{path} is no complete model of GPCANet ({error!r})") from None
+        raise InputError(f"{path} is no complete model of GPCANet ({error!r})") from None
     except ValueError as error:
-        raise ValueError(f"{path} is no model of GPCANet: {error}") from None
+        raise InputError(f"{path} is no model of GPCANet: {error}") from None
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -105,14 +106,14 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         stated = header.pop("sha256")
     except Exception as error:  # safetensors is Rust, and damage may be anywhere
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"{path} is no model of GPCANet, or damaged: {reason}") from None
+        raise InputError(f"{path} is no model of GPCANet, or damaged: {reason}") from None
     if not isinstance(header.get("format"), int) or header["format"] > FORMAT_VERSION:
-        raise ValueError(
+        raise InputError(
             f"{path} was written by GPCANet {header.get('gpcanet')}, in a format newer than this "
             f"version reads; update gpcanet"
         )
     if _digest(header, arrays) != stated:
-        raise ValueError(f"{path} is damaged: its content does not match its checksum")
+        raise InputError(f"{path} is damaged: its content does not match its checksum")
     return header, arrays
 
 
@@ -140,7 +141,7 @@ def _unpack_gpca(tree: dict[str, Any]) -> GPCA:
     model._check_parameters()
     model.__dict__.update(tree["fitted"])
     if model.components_.shape != (len(model.eigenvalues_), len(model.mean_)):
-        raise ValueError("the arrays of the model do not fit together; the file is damaged")
+        raise InputError("the arrays of the model do not fit together; the file is damaged")
     model._n_features_out = len(model.components_)
     seen = tree["seen"]
     model._seen = None
@@ -244,12 +245,12 @@ def _flatten(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
             return {"$array": name}
         if all(isinstance(item, str) for item in value.tolist()):
             return {"$text": value.tolist(), "object": value.dtype == object}
-        raise TypeError(
+        raise InputTypeError(
             f"{name} holds values that are neither numbers nor text; such a model cannot be saved"
         )
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"{name}={value!r} cannot be saved; use a number, text or None")
+    raise InputTypeError(f"{name}={value!r} cannot be saved; use a number, text or None")
 
 
 def _restore(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:

@@ -16,6 +16,7 @@ from .entries import (
     join_ids,
     unique_ids,
 )
+from .errors import InputError, InputTypeError
 
 # -- matrices ---------------------------------------------------------------------------------
 
@@ -28,7 +29,7 @@ def matrix_entries(matrix: Any, node_ids: Any) -> Entries:
         matrix = to_numpy(matrix)
     _check_matrix(matrix.shape, matrix.dtype)
     if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"adjacency of shape {matrix.shape} must be square, one row and one column per node; "
             f"for a list of edges use Graph.from_edge_index"
         )
@@ -45,12 +46,12 @@ def matrix_entries(matrix: Any, node_ids: Any) -> Entries:
 
 def _check_matrix(shape: tuple[int, ...], dtype: np.dtype) -> None:
     if len(shape) != 2:
-        raise ValueError(
+        raise InputError(
             f"adjacency of shape {shape} must have two dimensions; a scipy or dense matrix, or a "
             f"sparse tensor, is taken here, other kinds of graphs by the methods Graph.from_*"
         )
     if not is_real(dtype):
-        raise TypeError(f"adjacency of dtype {dtype} must hold real numbers; convert it first")
+        raise InputTypeError(f"adjacency of dtype {dtype} must hold real numbers; convert it first")
 
 
 def _from_torch(tensor: Any) -> sp.coo_array:
@@ -92,14 +93,14 @@ def edge_index_entries(
     """Entries of two rows of positions; the largest decides where n_nodes is None."""
     pairs = to_numpy(edge_index)
     if pairs.ndim != 2 or pairs.shape[0] != 2:
-        raise ValueError(
+        raise InputError(
             f"edge_index of shape {pairs.shape} must have shape (2, n_edges); "
             f"transpose a list of pairs"
         )
     if pairs.shape[1] == 0:
         pairs = pairs.astype(np.int64)  # numpy takes an empty list for floats
     if not np.issubdtype(pairs.dtype, np.integer):
-        raise TypeError(
+        raise InputTypeError(
             f"edge_index of dtype {pairs.dtype} must hold integers, the positions of nodes; "
             f"for names of nodes use Graph.from_edges"
         )
@@ -112,19 +113,19 @@ def edge_index_entries(
 def table_entries(frame: Any, source: str, target: str, weight: str | None, nodes: Any) -> Entries:
     """Entries of a table with a row per edge, its ids as positions."""
     if not hasattr(frame, "keys"):
-        raise TypeError(
+        raise InputTypeError(
             f"edge table of type {type(frame).__name__} must be a DataFrame or a mapping of "
             f"columns; for pairs of positions use Graph.from_edge_index"
         )
     present = list(frame.keys())
     for column in [source, target, *([weight] if weight else [])]:
         if column not in present:
-            raise ValueError(f"column {column!r} is not in the edge table; it has {present}")
+            raise InputError(f"column {column!r} is not in the edge table; it has {present}")
     weight = weight or ("weight" if "weight" in present else None)
     ends = [id_array(frame[column]) for column in (source, target)]
     weights = None if weight is None else np.asarray(frame[weight])
     if len(ends[0]) != len(ends[1]):
-        raise ValueError(
+        raise InputError(
             f"columns {source!r} and {target!r} have {len(ends[0])} and {len(ends[1])} ids; "
             f"each row needs both"
         )

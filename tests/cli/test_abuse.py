@@ -109,7 +109,7 @@ def test_who_debugs_sees_the_traceback():
     ended = process("embed", "digits", GPCANET_DEBUG="1")
     assert ended.code == 1
     assert ended.err.startswith("Traceback")
-    assert "ValueError: nothing to write" in ended.err
+    assert "InputError: nothing to write" in ended.err
 
 
 def test_a_fault_of_ours_is_not_taken_for_bad_input(gpcanet, monkeypatch):

@@ -17,7 +17,7 @@ from web_server import LIGHT_IMPORT, RESET, Page, WebServer, address_of_nobody
 
 import gpcanet.datasets.download as module
 from gpcanet.datasets.download import ATTEMPTS, download, read_url
-from gpcanet.datasets.errors import DataError, DataUnavailableError
+from gpcanet.errors import DataError, DataUnavailableError
 
 CONTENT = bytes(range(256)) * 400
 HALF = len(CONTENT) // 2

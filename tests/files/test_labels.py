@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from own_files import FEATURES, load, npy, npz, parquet
 
-from gpcanet.datasets.errors import DataError
+from gpcanet.errors import DataError
 
 X = [[1, 2], [3, 4], [5, 7]]
 NAMES = ["x", "y", "z"]

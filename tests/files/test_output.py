@@ -11,7 +11,7 @@ import pytest
 
 import gpcanet.files.output
 from gpcanet import Graph
-from gpcanet.datasets.errors import DataError
+from gpcanet.errors import DataError
 from gpcanet.files import check_output, write_embedding, write_predictions
 from gpcanet.files.output import write_table
 

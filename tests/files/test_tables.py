@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from own_files import EDGES, FEATURES, LABELS, Written, load, npy, npz, parquet, sparse_npz
 
-from gpcanet.datasets.errors import DataError
+from gpcanet.errors import DataError
 
 X = [[1, 2], [3, 4], [5, 7]]
 PATH = [(0, 1), (1, 2)]

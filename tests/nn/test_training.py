@@ -23,7 +23,7 @@ from gpcanet.nn import (
     GPCANet,
     NodeData,
     Settings,
-    TrainingDiverged,
+    TrainingDivergedError,
     gpca_init_,
     partition,
     train,
@@ -230,7 +230,7 @@ def test_what_diverges_is_never_chosen_nor_written_over_what_was_good(data, tmp_
     path, net = tmp_path / "training.safetensors", model()
     train(net, data, Settings(epochs=5, lr=0.01), checkpoint=path)
     good = {name: value.clone() for name, value in net.state_dict().items()}
-    with pytest.raises(TrainingDiverged, match="in epoch 6; use a smaller lr than 1e\\+38"):
+    with pytest.raises(TrainingDivergedError, match="in epoch 6; use a smaller lr than 1e\\+38"):
         train(net, data, Settings(epochs=9, lr=1e38), checkpoint=path)
     for name, value in net.state_dict().items():
         assert torch.equal(value, good[name])
@@ -302,7 +302,9 @@ def test_a_loss_that_is_no_number_stops_at_once(data):
     net = model()
     with torch.no_grad():
         net.convs[0].lin.weight.fill_(1e38)
-    with pytest.raises(TrainingDiverged, match="an output is no finite number in epoch 0; use"):
+    with pytest.raises(
+        TrainingDivergedError, match="an output is no finite number in epoch 0; use"
+    ):
         train(net, data, QUICK)
 
 

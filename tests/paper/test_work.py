@@ -15,7 +15,7 @@ def test_a_head_that_diverges_has_failed():
     with np.errstate(all="ignore"):
         ((_, outcome),) = outcomes([cell], Source())
     assert outcome["status"] == "failed"
-    assert outcome["reason"].startswith("TrainingDiverged: the loss is ")
+    assert outcome["reason"].startswith("TrainingDivergedError: the loss is ")
     assert to_line(cell, outcome)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..atomic import whole_file
+from ..errors import InputError
 from ..machine import machine, versions
 from .page import page
 from .setting import SIZES, Setting
@@ -47,9 +48,9 @@ def run_part(name: str, size: str, setting: Setting) -> dict[str, Any]:
 def check_names(parts: list[str], size: str) -> None:
     for name in parts:
         if name not in PARTS:
-            raise ValueError(f"part {name!r} is not known; there are {', '.join(PARTS)}")
+            raise InputError(f"part {name!r} is not known; there are {', '.join(PARTS)}")
     if size not in SIZES:
-        raise ValueError(f"size {size!r} is not known; there are {', '.join(SIZES)}")
+        raise InputError(f"size {size!r} is not known; there are {', '.join(SIZES)}")
 
 
 def write_json(path: Path, values: dict[str, Any], *, overwrite: bool) -> None:

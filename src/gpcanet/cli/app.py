@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
+from ..errors import UserError
 from . import evidence
 from . import options as o
 from .console import Console, put
@@ -55,7 +56,7 @@ OPTION_WORDS = {
 
 
 def main() -> None:
-    """Run the command line. 0: done, 2: bad input, 130: interrupted, 1: a fault of ours."""
+    """Run the command line. 0: done, 2: bad input, 130: interrupted, 1: internal error."""
     # A terminated process cleans up behind itself like an interrupted one.
     signal.signal(signal.SIGTERM, _raise_interrupt)
     _mend_streams()
@@ -67,7 +68,7 @@ def main() -> None:
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "gpcanet"
         _end(f"{error.format_message().rstrip('.?')}; see {command} --help", BAD_INPUT)
-    except (ValueError, OSError) as error:
+    except (UserError, OSError) as error:
         if "GPCANET_DEBUG" in os.environ:
             raise
         _end(describe(error), BAD_INPUT)

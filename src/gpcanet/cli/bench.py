@@ -16,6 +16,7 @@ from ..bench.results import (
 )
 from ..bench.setting import SIZES, Setting
 from ..datasets.places import cache_dir
+from ..errors import InputError
 from .console import Console
 
 
@@ -38,7 +39,7 @@ def run(
     if page_only:
         parts = []
         if not read_all(out):
-            raise ValueError(f"folder {out} holds no results of gpcanet bench; measure first")
+            raise InputError(f"folder {out} holds no results of gpcanet bench; measure first")
     out.mkdir(parents=True, exist_ok=True)
     files = {name: out / f"{name}.json" for name in parts}
     for path in files.values():

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..classifier import GPCAClassifier
 from ..datasets import Dataset
+from ..errors import InputError
 from ..files import write_predictions
 from ..memory import tell_memory
 from ..persistence import load_model, save_model
@@ -29,10 +30,10 @@ def run(
     results.check({**settings, **holding_out})
     test_share, seed = holding_out.get("test_share", 0.2), holding_out.get("seed", 0)
     if not 0 <= test_share < 1:
-        raise ValueError(f"--test-share {test_share} must be at least 0 and less than 1")
+        raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")
     model = GPCAClassifier(**settings) if results.model is None else load_model(results.model)
     if not isinstance(model, GPCAClassifier):
-        raise ValueError(f"{results.model} is a {type(model).__name__}; use gpcanet embed")
+        raise InputError(f"{results.model} is a {type(model).__name__}; use gpcanet embed")
     settings = {**settings, "memory_limit": results.memory_limit}
     for part in (model, *getattr(model, "gpca_", ())):
         part.set_params(memory_limit=results.memory_limit)
@@ -98,7 +99,7 @@ def _learn(
     check_labelled(dataset)
     has_split = dataset.has_split
     if has_split and not len(dataset.train):
-        raise ValueError("the split has no labelled node for train; mark some, or drop that column")
+        raise InputError("the split has no labelled node for train; mark some, or drop that column")
     if not has_split:
         dataset = hold_out(dataset, seed, test=test_share)
     with console.phase("learning"):

@@ -13,6 +13,7 @@ from rich.table import Table
 from ..atomic import check_target, whole_file
 from ..classifier import GPCAClassifier
 from ..datasets import Dataset, DataUnavailableError, load
+from ..errors import InputError
 from ..gpca import GPCA
 from ..linalg import Propagation, Solver
 from .console import Console
@@ -43,7 +44,7 @@ def run(
     start = time.perf_counter()
     check_target(picture, overwrite=force)
     if picture.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise ValueError(f"{picture}: a picture is drawn as .png, .pdf or .svg")
+        raise InputError(f"{picture}: a picture is drawn as .png, .pdf or .svg")
     data = _load(console, data_dir, offline)
     labels = f"{len(data.train)} labels to learn from, {len(data.test):,} to judge by"
     console.note(f"{data.graph.summary()}, {data.X.shape[1]:,} features, {labels}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..errors import InputError
 from ..files import write_embedding
 from ..gpca import GPCA
 from ..memory import tell_memory
@@ -16,11 +17,11 @@ from .options import Input, Results
 
 def run(console: Console, data: Input, settings: dict[str, Any], results: Results) -> None:
     if not results.written:
-        raise ValueError("nothing to write: give --output, --save-model or both")
+        raise InputError("nothing to write: give --output, --save-model or both")
     results.check(settings)
     model = GPCA(**settings) if results.model is None else load_model(results.model)
     if not isinstance(model, GPCA):
-        raise ValueError(f"{results.model} is a {type(model).__name__}; use gpcanet classify")
+        raise InputError(f"{results.model} is a {type(model).__name__}; use gpcanet classify")
     model.set_params(memory_limit=results.memory_limit)
     model._check_parameters()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import InputError
 from . import options as o
 from .console import Console
 
@@ -129,7 +130,7 @@ def _entries(
             for dataset in GENERATED if experiment == "scale" else datasets:
                 found.update(dict.fromkeys(entries_of(experiment, protocol, pool, dataset)))
     if not found:
-        raise ValueError("there is nothing to run: none of these experiments is for these datasets")
+        raise InputError("there is nothing to run: none of these experiments is for these datasets")
     # What takes minutes comes before what takes hours.
     return sorted(found, key=lambda entry: entry.candidates[0].method != "gpca")
 
@@ -141,7 +142,7 @@ def _check_installed(entries: list[Entry]) -> None:
         return
     for name in ("torch", "torch_geometric"):
         if find_spec(name) is None:
-            raise ValueError(
+            raise InputError(
                 f"{name} is not installed; pip install 'gpcanet[nn]' brings what networks and the "
                 f"authors' heads need"
             )

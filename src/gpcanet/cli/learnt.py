@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from ..classifier import GPCAClassifier
 from ..datasets import Dataset
+from ..errors import InputError
 from ..gpca import GPCA
 from .console import Console
 
@@ -28,7 +29,7 @@ def columns_as_learnt(model: GPCA | GPCAClassifier, dataset: Dataset, console: C
         del model.feature_names_in_
     if learnt is None or dataset.feature_names is None:
         if X.shape[1] != model.n_features_in_:
-            raise ValueError(
+            raise InputError(
                 f"{dataset.name} has {X.shape[1]} features, but the model has learnt from "
                 f"{model.n_features_in_}"
             )
@@ -38,10 +39,10 @@ def columns_as_learnt(model: GPCA | GPCAClassifier, dataset: Dataset, console: C
     known = set(learnt.tolist())
     for name in learnt:
         if name not in place:
-            raise ValueError(f"{dataset.name} lacks the feature {name!r} that the model needs")
+            raise InputError(f"{dataset.name} lacks the feature {name!r} that the model needs")
     for name in place:
         if name not in known:
-            raise ValueError(
+            raise InputError(
                 f"{dataset.name} has a column {name!r} that the model does not know; --ignore it"
             )
     order = np.array([place[name] for name in learnt])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import InputError
 from .console import Console
 
 if TYPE_CHECKING:
@@ -207,16 +208,16 @@ class Results:
         from ..files import check_output
 
         if self.model is not None and self.save_model is not None:
-            raise ValueError(
+            raise InputError(
                 "--model applies a saved model and --save-model keeps a new one; give one"
             )
         if self.model is not None and settings:
-            raise ValueError(f"{self.model} brings its own settings; leave out {min(settings)}")
+            raise InputError(f"{self.model} brings its own settings; leave out {min(settings)}")
         if self.output is not None:
             check_output(self.output, overwrite=self.force)
         if self.save_model is not None:
             if self.save_model.suffix != ".safetensors":
-                raise ValueError(f"{self.save_model}: models are saved as .safetensors")
+                raise InputError(f"{self.save_model}: models are saved as .safetensors")
             check_target(self.save_model, overwrite=self.force)
 
     @property
@@ -260,7 +261,7 @@ class Input:
         """The graph with its features, and a line about what it is."""
         given = [path for path in (self.features, self.edges, self.labels) if path is not None]
         if self.dataset is not None and given:
-            raise ValueError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
+            raise InputError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
         if self.dataset is not None:
             self._refuse_options_of_files()
         with console.phase("reading"):
@@ -285,7 +286,7 @@ class Input:
         }
         for option, value in given.items():
             if value:
-                raise ValueError(f"{option} is for files; {self.dataset} has all it needs")
+                raise InputError(f"{option} is for files; {self.dataset} has all it needs")
 
     def _load_named(self, console: Console) -> Dataset:
         from ..datasets import load
@@ -297,7 +298,7 @@ class Input:
         from ..files import load_files
 
         if self.features is None:
-            raise ValueError("give the name of a dataset, or --features and --edges")
+            raise InputError("give the name of a dataset, or --features and --edges")
         return load_files(
             self.features,
             self.edges,

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from ..datasets import Dataset
+from ..errors import InputError
 
 
 def check_labelled(dataset: Dataset) -> None:
     if not np.any(dataset.y >= 0):
-        raise ValueError("no node has a label; give --labels, or --label with a column of features")
+        raise InputError("no node has a label; give --labels, or --label with a column of features")
 
 
 def hold_out(dataset: Dataset, seed: int, *, test: float, validation: float = 0.0) -> Dataset:

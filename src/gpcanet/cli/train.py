@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..atomic import check_target
+from ..errors import InputError
 from ..files import write_predictions
 from .console import Console
 from .options import Input, Results
@@ -38,7 +39,7 @@ def run(
         from ..nn.start import starting_model
         from ..nn.training import Settings, probabilities_of, train
     except ModuleNotFoundError as error:
-        raise ValueError(
+        raise InputError(
             f"{error.name} is not installed; pip install 'gpcanet[nn]' brings what training needs"
         ) from None
     how = Settings(**settings)
@@ -59,7 +60,7 @@ def run(
         except RuntimeError as error:  # torch has no MemoryError on a CPU
             if "memory" not in str(error):
                 raise
-            raise ValueError(
+            raise InputError(
                 "not enough memory for the whole graph; --parts 100 trains on parts of it"
             ) from error
     console.note(

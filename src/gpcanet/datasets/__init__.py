@@ -1,8 +1,8 @@
 """Attributed graphs with labels: by name, from the user's files, or generated."""
 
+from ..errors import DataError, DataUnavailableError
 from .catalogue import about, load, names
 from .dataset import About, Dataset
-from .errors import DataError, DataUnavailableError
 from .synthetic import block_model, neighbor_graph
 
 __all__ = [

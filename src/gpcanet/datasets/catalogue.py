@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
+from ..errors import InputError
 from . import digits, ogb, planetoid
 from .dataset import About, Dataset
 from .download import Progress
@@ -87,5 +88,5 @@ def load(
 
 def _entry(name: str) -> tuple[Loader, About]:
     if name not in _LOADERS:
-        raise ValueError(f"dataset {name!r} is not known; there are {', '.join(_LOADERS)}")
+        raise InputError(f"dataset {name!r} is not known; there are {', '.join(_LOADERS)}")
     return _LOADERS[name]

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from .errors import DataError, DataUnavailableError
+from ..errors import DataError, DataUnavailableError
 
 #: Called with what is being fetched, bytes so far, and bytes in all if known.
 Progress = Callable[[str, int, int | None], None]

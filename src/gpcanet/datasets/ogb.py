@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from ..atomic import whole_folder
+from ..errors import DataError, DataUnavailableError, InputError
 from ..graph import Graph
 from .dataset import About, Dataset
 from .download import Progress, download
-from .errors import DataError, DataUnavailableError
 from .ogb_files import PARTS, Layout, convert, opened
 from .places import (
     DATA_DIR_VARIABLE,
@@ -91,7 +91,7 @@ def load_ogb(
     ``progress`` is also called with rows read and rows in all while an archive is converted.
     """
     if name not in ABOUT:
-        raise ValueError(f"dataset {name!r} must be one of {', '.join(map(repr, ABOUT))}")
+        raise InputError(f"dataset {name!r} must be one of {', '.join(map(repr, ABOUT))}")
     own_folder = user_data_dir(data_dir)
     cache = cache_dir() / "ogb" / name
     kept = _open_cached(cache, name)

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import DataError
 from ..graph import Graph
 from .dataset import About
 from .download import Progress
-from .errors import DataError
 
 PARTS = {"train": "train", "validation": "valid", "test": "test"}
 _BLOCK_BYTES = 4 << 20

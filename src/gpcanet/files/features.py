@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from ..datasets.errors import DataError
+from ..errors import DataError
 from .columns import Columns
 from .ids import Ids, read_ids, row_numbers
 from .labels import Labels, ids_of, split_values, take_labels

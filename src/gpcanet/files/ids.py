@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..datasets.errors import DataError
+from ..errors import DataError
 from .tables import Table
 
 #: An integer written the one way that reading and writing it back does not change.

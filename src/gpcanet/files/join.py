@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..datasets.dataset import Dataset
-from ..datasets.errors import DataError
 from ..datasets.synthetic import neighbor_graph
+from ..errors import DataError
 from ..graph import Graph
 from .columns import Columns
 from .edges import Edges, check_adjacency, read_edges

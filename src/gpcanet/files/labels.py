@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..datasets.errors import DataError
+from ..errors import DataError
 from .columns import Columns
 from .ids import PLAIN_INTEGER, Ids, are_whole, read_ids, row_numbers, to_integers
 from .matrices import MATRIX_SUFFIXES, read_arrays

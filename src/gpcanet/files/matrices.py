@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..datasets.errors import DataError
+from ..errors import DataError
 from .market import read_matrix_market
 from .tables import check_file, first_line, suffix_of
 

@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from ..atomic import check_target, whole_file
-from ..datasets.errors import DataError
+from ..errors import DataError
 from ..graph import Graph
 
 OUTPUT_SUFFIXES = (".parquet", ".csv", ".npz")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from ..errors import InputError
 from .ghost import GhostFactor
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class Propagation(BlockOperator):
         with np.errstate(over="ignore"):
             self.mass = degrees.astype(self.dtype)
         if not np.all(np.isfinite(self.mass)):
-            raise ValueError(
+            raise InputError(
                 f"weights add up to {degrees.max():.1e} at a node, too much for {self.dtype}; "
                 f"scale them down or use float64 features"
             )

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 from sklearn.exceptions import ConvergenceWarning
 
+from ..errors import InputError, InputTypeError
 from .half import HalfPropagation
 from .progress import report
 from .propagation import Array, BlockOperator, Propagation
@@ -146,7 +147,7 @@ class Solver:
     def _use_half(self) -> None:
         P = self.P
         if not isinstance(P, Propagation) or not P.self_adjoint or self.method == "cg":
-            raise ValueError(
+            raise InputError(
                 f"half precision goes with the solvers 'chebyshev' and 'fixed-point' and a "
                 f"self-adjoint operator, not with {self.method!r} here; use full precision"
             )
@@ -388,7 +389,7 @@ def is_small(P: Propagation) -> bool:
 
 def _direct(P: BlockOperator, alpha: float) -> Callable[[Array], tuple[Array, int]]:
     if not isinstance(P, Propagation):
-        raise TypeError(f"solver 'direct' needs a Propagation, got {type(P).__name__}")
+        raise InputTypeError(f"solver 'direct' needs a Propagation, got {type(P).__name__}")
     system = (1 + alpha) * sp.eye_array(P.n_nodes) - alpha * P.sparse_part.astype(np.float64)
     factor = symmetric_factor(system)
 

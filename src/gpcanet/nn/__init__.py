@@ -3,7 +3,8 @@
 Needs the extra ``nn``: torch, torch-geometric, safetensors and pymetis.
 """
 
-from ..outcome import Training, TrainingDiverged
+from ..errors import TrainingDivergedError
+from ..outcome import Training
 from .conv import GCNConv, GPCAConv
 from .data import NodeData
 from .init import gpca_init_
@@ -26,7 +27,7 @@ __all__ = [
     "NodeData",
     "Settings",
     "Training",
-    "TrainingDiverged",
+    "TrainingDivergedError",
     "gpca_init_",
     "he_init_",
     "orthogonal_init_",

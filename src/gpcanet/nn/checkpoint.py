@@ -13,6 +13,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from ..atomic import whole_file
+from ..errors import InputError
 from ..outcome import SPLIT
 from .data import NodeData
 from .tensors import values_of
@@ -35,11 +36,11 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, ValueError) as error:
-        raise ValueError(
+        raise InputError(
             f"{path} is not a whole checkpoint ({error}); delete it to train from the start"
         ) from None
     if metadata.get("format") != FORMAT:
-        raise ValueError(f"{path} holds no training of this version; give another file")
+        raise InputError(f"{path} holds no training of this version; give another file")
     return tensors, json.loads(metadata["notes"])
 
 
@@ -71,7 +72,7 @@ def check_same(path: Path, what: str, kept: dict[str, Any], wanted: dict[str, An
     for name in [*wanted, *kept]:
         before, now = kept.get(name), wanted.get(name)
         if before != now:
-            raise ValueError(
+            raise InputError(
                 f"{path} is of another {what}: {name} is {before} there and {now} here; delete "
                 f"it, or give another file"
             )

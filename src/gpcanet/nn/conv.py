@@ -11,6 +11,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 from torch_geometric.nn.inits import glorot, zeros
 
+from ..errors import InputError
 from ..linalg import GhostForm, Normalization
 from ..validation import check_choice, check_number
 from .propagation import Edges, GraphPropagation, as_propagation
@@ -79,7 +80,7 @@ class GPCAConv(torch.nn.Module):
         if n_iter != "taylor":
             check_number("n_iter", n_iter, 0, advice="or use n_iter='taylor'", integer=True)
         if learn_alpha and alpha <= 0:
-            raise ValueError(f"alpha={alpha} cannot be learnt from; start from one above 0")
+            raise InputError(f"alpha={alpha} cannot be learnt from; start from one above 0")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.beta, self.n_iter, self.center = float(beta), n_iter, center
         self.normalization, self.ghost = normalization, ghost
@@ -118,7 +119,7 @@ class GPCAConv(torch.nn.Module):
         whose own normalisation, labels and beta then count.
         """
         if x.dim() != 2 or x.shape[1] != self.in_channels:
-            raise ValueError(
+            raise InputError(
                 f"features of shape {tuple(x.shape)} for a layer of {self.in_channels} "
                 f"in_channels; give (nodes, {self.in_channels})"
             )
@@ -217,7 +218,7 @@ class GCNConv(pyg.GCNConv):
         """P of some edges; one that is given must be of this layer's normalization."""
         P = as_propagation(edges, edge_weight, n_nodes, normalization=self.normalization)
         if P.normalization != self.normalization:
-            raise ValueError(
+            raise InputError(
                 f"the propagation is of normalization={P.normalization!r}, this layer of "
                 f"{self.normalization!r}; make both the same"
             )

@@ -14,6 +14,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 
 from ..datasets import Dataset
+from ..errors import InputError
 from ..graph import Graph
 from ..outcome import SPLIT
 from .conv import GCNConv
@@ -49,13 +50,13 @@ class NodeData:
             return cls(x, source.graph, *tensors).check().to(device)
         masks = [getattr(source, f"{part}_mask", None) for part in ("train", "val", "test")]
         if masks[0] is None:
-            raise ValueError(
+            raise InputError(
                 f"{type(source).__name__} has no train_mask; give a Dataset, a NodeData, or a PyG "
                 f"Data with train_mask, val_mask and test_mask"
             )
         for mask in masks:
             if mask is not None and mask.dim() != 1:
-                raise ValueError(
+                raise InputError(
                     f"masks of shape {tuple(mask.shape)} are several splits; choose one, as "
                     f"train_mask[:, 0]"
                 )
@@ -70,23 +71,23 @@ class NodeData:
         """The data itself, if a model can be trained on it."""
         n = self.graph.n_nodes
         if self.x.shape[0] != n or tuple(self.y.shape) != (n,):
-            raise ValueError(
+            raise InputError(
                 f"features of shape {tuple(self.x.shape)} and labels of shape "
                 f"{tuple(self.y.shape)} for {n} nodes; give a row and a label per node"
             )
         if not bool(torch.isfinite(values_of(self.x)).all()):
-            raise ValueError("features have values that are NaN or infinite; fill them in first")
+            raise InputError("features have values that are NaN or infinite; fill them in first")
         for name in ("train", "validation"):
             if len(getattr(self, name)) == 0:
-                raise ValueError(f"no node for {name}; training needs a split that has some")
+                raise InputError(f"no node for {name}; training needs a split that has some")
         member = torch.zeros(n, dtype=torch.int64, device=self.y.device)
         for name in SPLIT:
             nodes = getattr(self, name)
             if len(nodes) and int(self.y[nodes].min()) < 0:
-                raise ValueError(f"a {name} node has no label (-1); drop it from the split")
+                raise InputError(f"a {name} node has no label (-1); drop it from the split")
             member[nodes] += 1
         if int(member.max()) > 1:
-            raise ValueError(
+            raise InputError(
                 f"node {int(member.argmax())} is in more than one of {', '.join(SPLIT)}; a split "
                 f"has every node once"
             )

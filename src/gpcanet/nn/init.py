@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..errors import InputError
 from ..linalg import GhostForm, Normalization
 from ..linalg.weights import eigenvectors_needed, mixing
 from ..validation import check_number
@@ -151,7 +152,7 @@ class _Setter:
         self.mixed, self.centre, self.pairs, self.seed = mixed, centre, pairs, seed
         self.layers, self.left = layers_of(model)
         if unknown := set(skip) - set(self.layers):
-            raise ValueError(f"skip names {min(unknown)!r}; layers are {', '.join(self.layers)}")
+            raise InputError(f"skip names {min(unknown)!r}; layers are {', '.join(self.layers)}")
         self.skip = skip
         self.before: dict[str, list[tuple[Tensor, Tensor]]] = {}  # weights and what they were
         self.reports: dict[str, LayerReport] = {}
@@ -205,7 +206,7 @@ class _Setter:
             raise LayerUnset("shares its weights with a layer that was set before")
         n_in, n_out = weights[0].matrix.shape
         if H.shape[-1] != n_in:
-            raise ValueError(
+            raise InputError(
                 f"layer {name} takes {n_in} features and gets {H.shape[-1]}; give x as the model "
                 f"expects it"
             )
@@ -258,13 +259,13 @@ class _Setter:
 
 def _checked_input(name: str, layer: Any, H: Any) -> Tensor:
     if isinstance(H, tuple | list):
-        raise ValueError(
+        raise InputError(
             f"layer {name} ({type(layer).__name__}) gets two sets of nodes; initialisation knows "
             f"one, so give the graph as one set (PyG: to_homogeneous()), not a bipartite graph or "
             f"a sampled mini-batch"
         )
     if not isinstance(H, Tensor):
-        raise ValueError(
+        raise InputError(
             f"layer {name} ({type(layer).__name__}) gets no tensor of features as its first "
             f"argument; call it as layer(x, edge_index)"
         )

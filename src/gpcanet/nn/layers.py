@@ -18,6 +18,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 from torch_geometric.utils import remove_self_loops
 
+from ..errors import InputError, InputTypeError
 from .conv import GCNConv, GPCAConv
 from .propagation import as_propagation
 
@@ -81,7 +82,7 @@ def register_layer(
     >>> register_layer(MyConv, "mix")
     """
     if not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)):
-        raise TypeError(f"{kind!r} must be a class of layers (a subclass of torch.nn.Module)")
+        raise InputTypeError(f"{kind!r} must be a class of layers (a subclass of torch.nn.Module)")
     _rules[kind] = Rule(slots, aggregate, copies, passes_on=not slots)
 
 
@@ -104,7 +105,7 @@ def weights_of(layer: torch.nn.Module, rule: Rule) -> list[Weight]:
         found[id(value)] = Weight(value, is_transposed=isinstance(owner, LINEAR))
     weights = list(found.values())
     if not weights:
-        raise ValueError(
+        raise InputError(
             f"{type(layer).__name__} has no attribute {' or '.join(map(repr, rule.slots))}; name "
             f"its weights in register_layer"
         )

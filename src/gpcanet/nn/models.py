@@ -12,6 +12,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 from torch_geometric.nn.resolver import activation_resolver
 
+from ..errors import InputError
 from ..gpca import GPCA
 from ..linalg import GhostForm, Normalization
 from ..linalg.weights import eigenvectors_needed, mixing
@@ -83,10 +84,10 @@ class GPCANet(torch.nn.Module):
         super().__init__()
         check_number("num_layers", num_layers, 1, advice="give at least one layer", integer=True)
         if head_layers not in (1, 2):
-            raise ValueError(f"head_layers={head_layers} must be 1 or 2")
+            raise InputError(f"head_layers={head_layers} must be 1 or 2")
         alphas = [alpha] * num_layers if isinstance(alpha, int | float) else list(alpha)
         if len(alphas) != num_layers:
-            raise ValueError(
+            raise InputError(
                 f"alpha has {len(alphas)} values for {num_layers} layers; give one for all, or "
                 f"one each"
             )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..errors import InputError
 from ..graph import Graph
 from ..validation import check_number
 from .data import Edges, NodeData, edges_for
@@ -27,7 +28,7 @@ def partition(graph: Graph, n_parts: int, *, seed: int = 0) -> list[np.ndarray]:
     if n_parts == 1:
         return [np.arange(graph.n_nodes)]
     if len(graph.indices) > np.iinfo(np.int32).max:
-        raise ValueError(f"METIS takes 2^31 entries, and the graph has {len(graph.indices):,}")
+        raise InputError(f"METIS takes 2^31 entries, and the graph has {len(graph.indices):,}")
     import pymetis
 
     _, membership = pymetis.part_graph(

@@ -11,6 +11,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
+from ..errors import InputError, InputTypeError
 from .layers import Rule, rule_of
 from .propagation import Edges
 from .report import LayerReport
@@ -96,7 +97,7 @@ def run(
     except NotImplementedError as error:
         if not is_sparse(x):
             raise
-        raise ValueError(
+        raise InputError(
             "the model looks up neighbours before it projects, which torch cannot do with sparse "
             "features; give x.to_dense()"
         ) from error
@@ -106,29 +107,29 @@ def check_arguments(
     model: Any, x: Any, edge_index: Any, edge_weight: Any, forward: Forward | None
 ) -> None:
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+        raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
     if not isinstance(x, Tensor):
-        raise TypeError(
+        raise InputTypeError(
             f"x is a {type(x).__name__}; give the features of all nodes as one tensor and the "
             f"edges of the whole graph, also for a model that is trained on mini-batches"
         )
     if not bool(torch.isfinite(values_of(x)).all()):
-        raise ValueError("x has values that are NaN or infinite; fill them in first")
+        raise InputError("x has values that are NaN or infinite; fill them in first")
     if isinstance(edge_index, Tensor) and edge_index.layout == torch.strided:
         if edge_index.numel() == 0:
-            raise ValueError(
+            raise InputError(
                 "edge_index has no edges, so there is nothing to aggregate; give those of the "
                 "graph, or for a model without convolutions edge_index=None"
             )
         largest = int(edge_index.max())
         if largest >= x.shape[0]:
-            raise ValueError(
+            raise InputError(
                 f"edge_index names node {largest} and x has {x.shape[0]} rows; give the features "
                 f"of all nodes, not those of a mini-batch"
             )
     convolves = any(isinstance(module, pyg.MessagePassing) for module in model.modules())
     if edge_index is None and forward is None and convolves:
-        raise ValueError("the model has graph convolutions; give edge_index")
+        raise InputError("the model has graph convolutions; give edge_index")
     if any(is_lazy(parameter) for parameter in model.parameters()):
         with as_it_was(model):  # gives them their shapes
             run(model, x, edge_index, edge_weight, forward)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from ..errors import InputError
 from ..graph import Graph
 from ..linalg import GhostForm, Normalization, Product, Propagation, Solver
 from ..validation import check_choice, check_labels, check_number
@@ -107,7 +108,7 @@ class GraphPropagation:
 
     def _polynomial(self, F: Tensor, alpha: float | None, n_iter: int, back: bool) -> Tensor:
         if F.dim() != 2 or F.shape[0] != self.n_nodes:
-            raise ValueError(
+            raise InputError(
                 f"features of shape {tuple(F.shape)} do not fit a graph of {self.n_nodes} nodes; "
                 f"give one row per node"
             )
@@ -252,7 +253,7 @@ def graph_of(edges: Edges, edge_weight: Tensor | None, n_nodes: int | None) -> G
     if isinstance(edges, Graph):
         return edges
     if edges is None:
-        raise ValueError("edge_index is missing; give the edges of the graph")
+        raise InputError("edge_index is missing; give the edges of the graph")
     if not isinstance(edges, Tensor):
         return Graph(edges)
     if edges.layout != torch.strided:
@@ -268,9 +269,9 @@ def _check_weights(edges: Edges, edge_weight: Tensor | None) -> None:
     if edge_weight is None:
         return
     if not isinstance(edges, Tensor) or edges.layout != torch.strided:
-        raise ValueError("edge_weight goes with an edge_index; other edges bring their own weights")
+        raise InputError("edge_weight goes with an edge_index; other edges bring their own weights")
     if edge_weight.requires_grad and torch.is_grad_enabled():
-        raise ValueError(
+        raise InputError(
             "edge_weight is learnt, which this propagation does not do; detach() it, or use PyG's "
             "GCNConv"
         )

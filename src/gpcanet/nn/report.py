@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
+from ..errors import InputError
+
 
 @dataclass(frozen=True)
 class LayerReport:
@@ -59,7 +61,7 @@ class InitReport:
         """The report itself; an error if it tells of no layer that was set."""
         if self.n_set == 0:
             lines = "; ".join(f"{layer.name} ({layer.kind}): {layer.reason}" for layer in self)
-            raise ValueError(f"no layer of the model was set: {lines or 'it has no weights'}")
+            raise InputError(f"no layer of the model was set: {lines or 'it has no weights'}")
         return self
 
     def __str__(self) -> str:

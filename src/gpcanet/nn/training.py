@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from ..atomic import check_target
+from ..errors import InputError, TrainingDivergedError
 from ..linalg import report
-from ..outcome import SPLIT, Training, TrainingDiverged
+from ..outcome import SPLIT, Training
 from ..validation import check_number
 from .checkpoint import (
     architecture,
@@ -84,7 +85,7 @@ class Settings:
             check_number(name, getattr(self, name), 0, advice="1e-3 and 5e-4 are usual")
             object.__setattr__(self, name, float(getattr(self, name)))
         if self.parts_per_batch > self.parts:
-            raise ValueError(
+            raise InputError(
                 f"parts_per_batch={self.parts_per_batch} of parts={self.parts}; cut the graph "
                 f"into more parts, or join fewer"
             )
@@ -97,7 +98,7 @@ class Settings:
             return torch.empty(0, device=self.device).device
         except (RuntimeError, AssertionError) as error:
             reason = str(error).splitlines()[0]
-            raise ValueError(f"device={self.device!r} cannot be used here: {reason}") from None
+            raise InputError(f"device={self.device!r} cannot be used here: {reason}") from None
 
 
 def train(
@@ -233,8 +234,8 @@ class _Loop:
         self.optimizer.step()
         return value
 
-    def _diverged(self, what: str, epoch: int) -> TrainingDiverged:
-        return TrainingDiverged(
+    def _diverged(self, what: str, epoch: int) -> TrainingDivergedError:
+        return TrainingDivergedError(
             f"{what} in epoch {epoch}; use a smaller lr than {self.settings.lr:g}, or scale the "
             f"features"
         )
@@ -248,11 +249,11 @@ class _Loop:
             if "memory" in str(error):
                 raise
             reason = str(error).splitlines()[0]
-            raise ValueError(
+            raise InputError(
                 f"the model does not take {n} nodes with {d} features: {reason}"
             ) from error
         if columns < self.data.n_classes:
-            raise ValueError(
+            raise InputError(
                 f"the model has {columns} outputs for {self.data.n_classes} classes; give it one "
                 f"per class"
             )

@@ -10,6 +10,7 @@ import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 
+from ..errors import InputError
 from ..validation import check_choice, check_number
 from .dropout import Dropout
 from .init import gpca_init_
@@ -105,5 +106,5 @@ def build_model(
         return GPCANet(in_channels, hidden, layers, out_channels, dropout, **how)
     if foreign := set(how) - ({"normalization"} if name == "gcn" else set()):
         models = "models gpcanet and gcn" if min(foreign) == "normalization" else "model gpcanet"
-        raise ValueError(f"{min(foreign)} is for the {models}; {name} has no such thing")
+        raise InputError(f"{min(foreign)} is for the {models}; {name} has no such thing")
     return MODELS[name](in_channels, hidden, layers, out_channels, dropout, **how)

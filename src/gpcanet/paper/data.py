@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..datasets import Dataset, block_model, load
+from ..errors import InputError
 from .entries import LABELS_OF_PUBLIC, PUBLIC
 
 #: Nodes of a random split, as many as in the public ones.
@@ -41,7 +42,7 @@ class Source:
             return random_split(data, int(number))
         if kind == "fewer" and number.isdecimal():
             return fewer_labels(data, int(number))
-        raise ValueError(f"split {split!r} is not known; there are public, random-0, fewer-5, ...")
+        raise InputError(f"split {split!r} is not known; there are public, random-0, fewer-5, ...")
 
 
 @lru_cache(maxsize=3)
@@ -71,7 +72,7 @@ def random_split(data: Dataset, seed: int) -> Dataset:
     )
     others = nodes[~np.isin(nodes, train)]
     if len(others) < VALIDATION_NODES + TEST_NODES:
-        raise ValueError(
+        raise InputError(
             f"{data.name} has {len(others)} nodes left for a random split, which takes "
             f"{VALIDATION_NODES} and {TEST_NODES}"
         )

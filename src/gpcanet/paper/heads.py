@@ -16,8 +16,9 @@ import numpy as np
 from scipy.special import softmax
 
 from ..datasets import Dataset
+from ..errors import TrainingDivergedError
 from ..head import Head
-from ..outcome import SPLIT, Training, TrainingDiverged
+from ..outcome import SPLIT, Training
 from .cells import Setup
 
 #: Of Adam, as everywhere.
@@ -103,7 +104,7 @@ def _by_adam(
     for epoch in range(1, setup["epochs"] + 1):
         loss, gradients = loss_and_gradients(weights, rows["train"], truth, draws)
         if not math.isfinite(loss):
-            raise TrainingDiverged(f"the loss is {loss} in epoch {epoch}")
+            raise TrainingDivergedError(f"the loss is {loss} in epoch {epoch}")
         adam.step_(gradients)
         if epoch % setup["eval_every"] == setup.get("eval_at", 0):
             accuracy = _accuracies(weights, rows, data, nodes, ["validation"])

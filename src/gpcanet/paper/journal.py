@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
+from ..errors import InputError
 from .cells import Cell, loading
 
 Record = dict[str, Any]
@@ -116,7 +117,7 @@ class Journal:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
-            raise ValueError(
+            raise InputError(
                 f"{self.path} is being written to by another process; wait for it, or use a "
                 f"journal of its own and merge them afterwards"
             ) from None
@@ -136,7 +137,7 @@ class Journal:
             return
         if not self.contents.records and not _may_be_ours(self.path):
             os.close(self._file)
-            raise ValueError(f"{self.path} is no journal of gpcanet reproduce; name another file")
+            raise InputError(f"{self.path} is no journal of gpcanet reproduce; name another file")
         os.lseek(self._file, -1, os.SEEK_END)
         if os.read(self._file, 1) != b"\n":  # a line was cut short: the next stands alone
             os.write(self._file, b"\n")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..atomic import check_target, whole_file
+from ..errors import InputError
 from .blocks import Summary
 from .document import document
 from .figures import draw_all
@@ -26,7 +27,7 @@ def read_summary(sources: list[Path], tell: Callable[[str], None]) -> Summary:
             tell(note)
         if not contents.records:
             named = ", ".join(str(source) for source in journals)
-            raise ValueError(f"{named} holds no run of gpcanet reproduce; run some first")
+            raise InputError(f"{named} holds no run of gpcanet reproduce; run some first")
         summaries.append(summarise(evidence(contents.records), contents.records))
     return together(summaries)
 
@@ -36,7 +37,7 @@ def _as_written(source: Path) -> Summary:
         summary = json.loads(source.read_bytes())
         document(summary)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(
+        raise InputError(
             f"{source} is no summary of gpcanet report; give one, or journals"
         ) from None
     return summary
@@ -48,7 +49,7 @@ def write_report(summary: Summary, folder: Path, name: str, *, overwrite: bool) 
         pictures = draw_all(summary["numbers"])
         page = to_html(document(summary, pictures), pictures)
     except ModuleNotFoundError as error:
-        raise ValueError(
+        raise InputError(
             f"{error.name} is not installed; pip install 'gpcanet[report]' brings what a report "
             f"needs"
         ) from None

@@ -103,12 +103,16 @@ def test_kind_of_features_may_change_between_fit_and_transform(graph, rows, kind
     np.testing.assert_allclose(Z, expected, atol=1e-10)
 
 
-def test_transform_with_nodes_of_a_graph_fitted_whole(graph, X, labels, rows):
-    """Nothing of the fitted rows but their labels is kept, so only the rows asked for count."""
+def test_transform_of_some_nodes_of_a_graph_fitted_without_nodes_is_refused(graph, X, labels, rows):
+    """The rows of the other nodes were not kept, and the embedding depends on them."""
     model = GPCA(3, alpha=4.0, beta=0.3).fit(X, labels, graph=graph)
-    P = dense_P(graph.subgraph(rows), labels=labels[rows], beta=0.3)
+    with pytest.raises(ValueError, match="fit has kept no rows of the others; pass all rows of X"):
+        model.transform(X[rows], graph=graph, nodes=rows)
+    P = dense_P(graph.subgraph(rows))  # the labels were those of another graph
     expected = dense_solve(P, 4.0, (X[rows] - X.mean(axis=0)) @ model.components_.T)
-    Z = model.transform(X[rows], graph=graph, nodes=rows)
+    unlabelled = GPCA(3, alpha=4.0).fit(X, graph=graph)
+    unlabelled.components_ = model.components_
+    Z = unlabelled.transform(X[rows], graph=graph.subgraph(rows))
     np.testing.assert_allclose(Z, expected, atol=1e-10)
 
 

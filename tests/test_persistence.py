@@ -29,7 +29,7 @@ COUNTS = np.abs(X).round()
 NAMED = Graph(GRAPH.adjacency, node_ids=[f"node {i}" for i in range(40)])
 TEXT = np.where(Y >= 0, np.array(["red", "green", "blue"], object)[Y], None)
 PART = {"nodes": np.arange(5, 35)}
-FRAME = pd.DataFrame(X, columns=[f"feature {i}" for i in range(6)])
+FRAME = pd.DataFrame(X, NAMED.node_ids, [f"feature {i}" for i in range(6)])
 
 EMBEDDINGS = {
     "dense": lambda: GPCA(3).fit(X, graph=GRAPH),
@@ -127,9 +127,11 @@ def test_an_embedding_is_the_same_after_loading(tmp_path, kind):
     for features in (rows, rows.astype(np.float32)):
         expected = model.transform(features, graph=graph)
         assert again.transform(features, graph=graph).tobytes() == expected.tobytes()
-    some = {"nodes": np.arange(10)}
-    expected = model.transform(rows[:10], graph=graph, **some)
-    assert again.transform(rows[:10], graph=graph, **some).tobytes() == expected.tobytes()
+    order = np.arange(len(X))[::-1]
+    permuted = {"graph": graph, "nodes": order}
+    rows = rows.iloc[order] if kind == "feature names" else X[order]
+    expected = model.transform(rows, **permuted)
+    assert again.transform(rows, **permuted).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)
@@ -248,8 +250,8 @@ FORGED = {
     "unknown parameter": (lambda h, a: h["model"]["parameters"].update(q=1), r"no complete model"),
     "swapped arrays": (swap("GPCAClassifier.gpca.0.fitted.mean_",
                             "GPCAClassifier.gpca.0.fitted.eigenvalues_"), r"do not fit together"),
-    "edges out of range": (fill("GPCAClassifier.labelled.0.indices", 10**6), r"no model of GPC"),
-    "edges below range": (fill("GPCAClassifier.labelled.0.indices", -7), r"no model of GPCANet"),
+    "edges out of range": (fill("GPCAClassifier.labelled.graph.indices", 10**6), r"no model"),
+    "edges below range": (fill("GPCAClassifier.labelled.graph.indices", -7), r"no model of"),
 }  # fmt: skip
 
 

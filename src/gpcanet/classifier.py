@@ -12,18 +12,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .alignment import RowIndex, align_to_rows, check_graph, part_of
 from .errors import InputError
 from .gpca import GPCA, LARGEST_ALPHA, default_tol
 from .graph import Graph
 from .head import CorrectAndSmooth
 from .judge import Judge
+from .labels import UNLABELED
 from .path import GPCAPath
+from .seen import SeenNodes
 from .selection import Candidate, Fold, choose, is_clearly_better, make_folds
 from .validation import (
-    UNLABELED,
     check_choice,
     check_features,
-    check_graph,
     check_held_out,
     check_labels,
     check_number,
@@ -88,6 +89,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         The embeddings, one for each of ``alphas_``.
     n_iter_ : int
         Most steps any of their solvers took.
+    n_nodes_in_ : int or None
+        Number of nodes of the graph in ``fit``; None if it was given no graph.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -159,7 +162,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like or sparse of shape (n_nodes, n_features)
         y : array-like of shape (n_nodes,)
-            Labels, -1 for unlabelled nodes (in an object array, None as well).
+            Labels, -1 for unlabelled nodes. A missing value (None, NaN, empty text) and what
+            pandas and R write for one (NA, null) mean unlabelled as well. A Series is matched
+            by its index where the graph has node ids.
         graph : Graph or what becomes one, optional
         nodes : array-like of int, optional
             Position of each row of X in the graph, if X holds only some of its nodes.
@@ -167,20 +172,24 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             Labelled rows that only decide and never train: a mask, or positions.
         """
         self._check_parameters()
+        index, with_graph = RowIndex.of(X), graph is not None
         X = check_features(self, X, reset=True)
         if y is None:
             raise InputError("requires y to be passed, but the target y is None")
-        codes, self.classes_ = check_labels(y, X.shape[0])
+        graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
+        self.n_nodes_in_ = graph.n_nodes if with_graph else None
+        codes, self.classes_ = check_labels(align_to_rows(y, graph, nodes, index, "y"), X.shape[0])
         if len(self.classes_) < 2:
             raise InputError(
                 f"y has the one class {self.classes_.tolist()[0]!r}; at least 2 are needed"
             )
-        graph, nodes = check_graph(graph, nodes, X.shape[0])
         if validation is None:
             train_codes = codes
             seed = check_random_state(self.random_state).randint(2**31)
-            folds = make_folds(codes, self.cv, np.random.default_rng(seed))
+            folds = make_folds(codes, self.cv, np.random.default_rng(seed), nodes)
         else:
+            if np.asarray(validation).dtype == bool:  # a mask has a value per row
+                validation = align_to_rows(validation, graph, nodes, index, "validation")
             held_out = check_held_out(validation, codes, self.classes_)
             train_codes = np.where(held_out, UNLABELED, codes)
             folds = [Fold(np.flatnonzero(train_codes >= 0), np.flatnonzero(held_out))]
@@ -196,9 +205,14 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """Class probabilities of the nodes of any graph, in the order of ``classes_``."""
         check_is_fitted(self)
+        index = RowIndex.of(X)
         X = check_features(self, X, reset=False)
-        graph, nodes = check_graph(graph, nodes, X.shape[0])
+        n_rows = X.shape[0]
+        graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
         scaled = self._scaler.transform(X)
+        codes = None
+        if self._labelled is not None and graph.is_same(self._labelled.graph):
+            scaled, nodes, codes = self._labelled.beside(scaled, nodes)
         probabilities = np.mean(
             [
                 head.predict_proba(gpca.transform(scaled, graph=graph, nodes=nodes))
@@ -206,12 +220,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             ],
             axis=0,
         )
-        if self._labelled is not None:
-            fitted_graph, fitted_nodes, train_codes = self._labelled
-            if graph.is_same(fitted_graph) and _equal(nodes, fitted_nodes):
-                part = graph if nodes is None else graph.subgraph(nodes)
-                probabilities = CorrectAndSmooth(part)(probabilities, train_codes)
-        return probabilities
+        if codes is not None:
+            probabilities = CorrectAndSmooth(part_of(graph, nodes))(probabilities, codes)
+        return probabilities[:n_rows]
 
     def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """The most probable class of each node of any graph."""
@@ -222,11 +233,15 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, nodes: Any = None
     ) -> float:
         """Accuracy on the labelled nodes of y."""
+        index = RowIndex.of(X)
+        rows = check_graph(graph, nodes, len(y), index=index, fitted=self)
         predicted = self.predict(X, graph=graph, nodes=nodes)
-        codes, classes = check_labels(y, len(predicted))
+        codes, classes = check_labels(align_to_rows(y, *rows, index, "y"), len(predicted))
         known = codes >= 0
         right = predicted[known] == classes[codes[known]]
-        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
+        weights = None
+        if sample_weight is not None:
+            weights = np.asarray(align_to_rows(sample_weight, *rows, index, "sample_weight"))[known]
         return float(np.average(right, weights=weights))
 
     # -- the fit --------------------------------------------------------------------------
@@ -257,10 +272,11 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.gpca_ = [gpca for gpca, _ in models]
         self._heads = [head for _, head in models]
         self.n_iter_ = max(gpca.n_iter_ for gpca in self.gpca_)
-        # Known labels act again only where they are corrected and smoothed by.
-        self._labelled = None
+        # Training labels are needed at prediction time only for correct-and-smooth.
+        self._labelled: SeenNodes | None = None
         if self.correct_and_smooth_:
-            self._labelled = judge.graph, judge.nodes, train_codes
+            rows = None if judge.nodes is None else judge.scaled(chosen.feature_scaling)
+            self._labelled = SeenNodes(judge.graph, judge.nodes, rows, train_codes)
         distributions = judge.probabilities(chosen, train, smooth=self.correct_and_smooth_)
         self.label_distributions_ = distributions
         self.transduction_ = self.classes_[distributions.argmax(axis=1)]
@@ -343,9 +359,3 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
 
 def _given_or(value: Any, tried: tuple[Any, ...]) -> tuple[Any, ...]:
     return tried if isinstance(value, str) and value == "auto" else (value,)
-
-
-def _equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)

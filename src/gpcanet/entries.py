@@ -25,13 +25,17 @@ class GraphWarning(UserWarning):
 
 
 class Entries(NamedTuple):
-    """Positions of both ends and the weight of each entry; weights None for all ones."""
+    """Positions of both ends and the weight of each entry; weights None for all ones.
+
+    ``undirected`` entries are edges: the order of their ends means nothing.
+    """
 
     rows: np.ndarray
     columns: np.ndarray
     weights: np.ndarray | None
     n_nodes: int
     node_ids: Any = None
+    undirected: bool = False
 
 
 def assemble(entries: Entries, *, directed: str | None = None) -> dict[str, Any]:
@@ -39,6 +43,7 @@ def assemble(entries: Entries, *, directed: str | None = None) -> dict[str, Any]
 
     ``directed`` names a source that ought to hold both directions, and warns if it does not.
     """
+    undirected = entries.undirected
     n_nodes, node_ids = entries.n_nodes, entries.node_ids
     if not isinstance(n_nodes, Integral):
         raise InputTypeError(f"n_nodes={n_nodes!r} must be an integer")
@@ -58,9 +63,15 @@ def assemble(entries: Entries, *, directed: str | None = None) -> dict[str, Any]
     ids = None if node_ids is None else unique_ids(node_ids)
     if ids is not None and len(ids) != n_nodes:
         raise InputError(f"{len(ids)} node_ids for {n_nodes} nodes; give one id per node")
+    repeated, rule = merged.repeated, "merged"
+    if undirected and joined.matrix.dtype == bool:
+        # A list of both directions repeats no edge.
+        repeated = max(0, merged.repeated + merged.matrix.nnz - joined.matrix.nnz)
+    elif undirected:
+        rule = "merged (largest weight kept)"
     changes = [
         (merged.self_loops, "self-loop", "dropped"),
-        (merged.repeated, "repeated edge", "merged"),
+        (repeated, "repeated edge", rule),
         (joined.one_way if directed else 0, "one-way edge", "made two-way"),
         (joined.unequal, "weight", "raised to that of the other direction"),
     ]
@@ -89,16 +100,34 @@ def _merge_repeated(entries: Entries) -> OneWay:
     """Rules 1 to 3: no loops, no zeros, no repeated entries."""
     rows, columns, weights = entries.rows, entries.columns, entries.weights
     n_nodes = int(entries.n_nodes)
-    check_entries(rows, columns, weights, n_nodes)
+    check_entries(entries)
     # scipy would take over 8-byte positions for every matrix below.
     rows, columns = (ends.astype(np.int32, copy=False) for ends in (rows, columns))
     kept = rows != columns
     self_loops = len(kept) - int(np.count_nonzero(kept))
     # Loops become zeros, which the matrix then drops in place.
     values = kept if weights is None else np.where(kept, weights, 0).astype(np.float64, copy=False)
+    n_values = int(np.count_nonzero(values))
+    if entries.undirected and weights is not None:
+        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+        rows, columns, values = _largest_of_repeated(rows, columns, values)
     matrix = sp.coo_array((values, (rows, columns)), shape=(n_nodes, n_nodes)).tocsr()
     matrix.eliminate_zeros()
-    return OneWay(matrix, self_loops, int(np.count_nonzero(values)) - matrix.nnz)
+    return OneWay(matrix, self_loops, n_values - matrix.nnz)
+
+
+def _largest_of_repeated(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Each place once, with the largest of its values."""
+    order = np.lexsort((columns, rows))
+    rows, columns, values = rows[order], columns[order], values[order]
+    is_new = np.ones(len(rows), bool)
+    is_new[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+    if is_new.all():
+        return rows, columns, values
+    first = np.flatnonzero(is_new)
+    return rows[first], columns[first], np.maximum.reduceat(values, first)
 
 
 def _join_directions(forward: sp.csr_array) -> Joined:
@@ -130,10 +159,9 @@ def csr_arrays(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray
     )
 
 
-def check_entries(
-    rows: np.ndarray, columns: np.ndarray, weights: np.ndarray | None, n_nodes: int
-) -> None:
+def check_entries(entries: Entries) -> None:
     """Raise unless these entries can be a graph."""
+    rows, columns, weights, n_nodes, node_ids, _ = entries
     for ends in (rows, columns):
         if len(ends) and (ends.min() < 0 or ends.max() >= n_nodes):
             worst = ends.min() if ends.min() < 0 else ends.max()
@@ -161,8 +189,11 @@ def check_entries(
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         first = int(np.argmax(wrong))
+        edge = [rows[first], columns[first]]
+        if node_ids is not None:
+            edge = id_array(node_ids)[edge].tolist()
         raise InputError(
-            f"weight {weights[first]} of edge ({rows[first]}, {columns[first]}) must be finite "
+            f"weight {weights[first]} of edge ({edge[0]}, {edge[1]}) must be finite "
             f"and at least 0 ({wrong.sum()} of {len(wrong)} weights); drop or mend these edges"
         )
 

@@ -11,19 +11,19 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import budget
+from .alignment import RowIndex, align_to_rows, check_graph, part_of
 from .budget import REORDERED_STEPS, FitSize, Plan, parse_bytes, plan_fit
 from .errors import InputError
 from .fitting import Fit, Fitted
 from .graph import Graph
+from .labels import UNLABELED
 from .linalg import CenteredFeatures, Propagation, Solver
 from .seen import SeenNodes
 from .validation import (
-    UNLABELED,
     as_precise,
     as_user_errors,
     check_choice,
     check_features,
-    check_graph,
     check_labels,
     check_number,
 )
@@ -105,17 +105,23 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     residual_ : float
         Largest relative residual among the columns solved for. NaN with ``n_iter``: measuring it
         would take a step more than was asked for.
+    n_nodes_in_ : int or None
+        Number of nodes of the graph in ``fit``; None if it was given no graph.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
     Notes
     -----
     Every method takes ``graph``: a :class:`Graph`, or anything that becomes one (a scipy or
-    dense adjacency, an ``edge_index``, a PyG ``Data``, a networkx graph), row i of X being node
-    i. In cross-validation scikit-learn cuts X but hands on a ``Graph`` whole; pass
-    ``nodes=np.arange(len(X))`` along, which is cut like X and says where each row belongs.
-    Rows seen in ``fit`` then count as neighbours when other rows of the graph are transformed.
-    Both are requested by default when metadata routing is enabled.
+    dense adjacency, an ``edge_index``, a PyG ``Data``, a networkx graph). Row i of an array X is
+    node i, or node ``nodes[i]``. Rows of a DataFrame are matched by its index where the graph has
+    ``node_ids``, in any order, and so is a Series y; an index that does not match is an error.
+
+    In cross-validation scikit-learn splits X but passes on a ``Graph`` whole. Pass
+    ``nodes=np.arange(len(X))`` along, which is split like X and says where each row belongs. A
+    model fitted with ``nodes``, or on rows with ids, keeps these rows: when other rows of the
+    graph are transformed later, they count as neighbours. Both ``graph`` and ``nodes`` are
+    requested by default when metadata routing is enabled.
 
     Examples
     --------
@@ -187,19 +193,29 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """Z = (I + alpha L)^-1 (X - mean_) W for the nodes of any graph.
 
-        On the very graph of ``fit`` the labels given there count again; on another graph no
-        node is labelled. With ``nodes``, rows that ``fit`` was given under ``nodes`` are seen as
-        neighbours; what it was given without is not kept, and the rows see only each other.
+        On the graph of ``fit`` the labels given there count again; on another graph no node is
+        labelled. For some of the nodes of that graph, the rows that ``fit`` has kept are their
+        neighbours. A model fitted with a graph needs one here, too.
         """
         check_is_fitted(self)
         self._check_parameters()
+        index = RowIndex.of(X)
         X = check_features(self, X, reset=False)
-        graph, nodes = check_graph(graph, nodes, X.shape[0])
         n_rows = X.shape[0]
+        graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
         labels = None
         if self._seen is not None and graph.is_same(self._seen.graph):
             X, nodes, labels = self._seen.beside(X, nodes)
-        part = graph if nodes is None else graph.subgraph(nodes)
+            has_other_rows = self._seen.X is not None
+        else:
+            has_other_rows = False
+        if nodes is not None and len(nodes) < graph.n_nodes and not has_other_rows:
+            raise InputError(
+                f"X has {n_rows} of the {graph.n_nodes} nodes of the graph, and fit has kept no "
+                f"rows of the others; pass all rows of X, or fit with nodes= (np.arange(len(X)) "
+                f"for all), or pass graph.subgraph(nodes) to embed these nodes by themselves"
+            )
+        part = part_of(graph, nodes)
         inside = self._inner_dtype(X.dtype)
         plan = self._plan(part, X, len(self.components_), inside, lanczos=True)
         solver = self._solver(self._propagation(part, labels, inside, reorder=plan.reorder))
@@ -224,11 +240,12 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, graph: Any, nodes: Any) -> np.ndarray:
         self._check_parameters()
+        index, with_graph = RowIndex.of(X), graph is not None
         X = check_features(self, X, reset=True)
-        graph, nodes = check_graph(graph, nodes, X.shape[0])
+        graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
         k = self._width(X)
-        labels = self._labels(y, X.shape[0])
-        part = graph if nodes is None else graph.subgraph(nodes)
+        labels = self._labels(align_to_rows(y, graph, nodes, index, "y"), X.shape[0])
+        part = part_of(graph, nodes)
         if logger.isEnabledFor(logging.INFO):
             logger.info("fitting GPCA on %s, %d features", part.summary(), X.shape[1])
 
@@ -250,6 +267,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             fitted = fit.formed(k)
 
         self._learn(fit, fitted)
+        self.n_nodes_in_ = graph.n_nodes if with_graph else None
         self._seen: SeenNodes | None = None
         if nodes is not None or labels is not None:
             self._seen = SeenNodes(graph, nodes, None if nodes is None else X, labels)

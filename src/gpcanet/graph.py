@@ -8,6 +8,8 @@ However the edges arrive, they are brought to one form by the same rules:
    repeated edge is one edge.
 4. The two directions are joined by the larger weight, so that a symmetric matrix stays as it
    is, and an edge listed once means the same as one listed both ways.
+5. In a table a row is an undirected edge. Rows that name the same two nodes, in either order,
+   are one edge with the largest of their weights.
 
 What the rules changed is kept and shown by ``summary()``; a matrix, ``edge_index`` or networkx
 graph that was directed also warns, because that is seldom meant.
@@ -37,6 +39,7 @@ from .sources import (
     is_torch_sparse,
     matrix_entries,
     networkx_entries,
+    pyg_weights,
     table_entries,
     to_numpy,
 )
@@ -108,14 +111,15 @@ class Graph:
         node_ids : array-like of length n_nodes, optional
             What the nodes are called; unique.
         each_once : bool
-            Edges are listed in one direction only, which then is no reason to warn.
+            A column is an undirected edge, as a row of a table in ``from_edges``: the order of
+            its ends means nothing, and of repeated edges the largest weight is kept.
 
         Examples
         --------
         >>> Graph.from_edge_index([[0, 1, 1, 2], [1, 0, 2, 1]], n_nodes=4)
         Graph(n_nodes=4, n_edges=2, weighted=False)
         """
-        entries = edge_index_entries(edge_index, weights, n_nodes, node_ids)
+        entries = edge_index_entries(edge_index, weights, n_nodes, node_ids, undirected=each_once)
         return cls._of(assemble(entries, directed=None if each_once else "edge_index"))
 
     @classmethod
@@ -132,11 +136,14 @@ class Graph:
 
         Parameters
         ----------
-        frame : DataFrame or mapping of columns
+        frame : pandas, polars or Arrow table, or mapping of columns
         source, target : str
-            Columns with the ids of the two ends; a row means an edge in both directions.
+            Columns with the ids of the two ends. Rows that name the same two nodes, in either
+            order, are one edge with the largest of their weights; add weights up beforehand
+            if they are counts.
         weight : str, optional
-            Column with weights. By default the column "weight", if there is one.
+            Column with weights. By default the column called weight, weights, edge_weight or
+            edge_weights in letters of either case, if there is one.
         nodes : array-like, optional
             All ids in the order wanted, which also admits nodes without edges. By default the
             ids in the table, sorted, so that the order of its rows does not matter.
@@ -161,16 +168,18 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:
-        """A graph from a ``torch_geometric.data.Data``: edge_index, edge_weight, num_nodes."""
+        """A graph from a ``torch_geometric.data.Data``: edge_index, edge_weight, num_nodes.
+
+        Without ``edge_weight``, an ``edge_attr`` of one column of numbers of at least 0 holds the
+        weights; any other one is left out with a warning.
+        """
         edge_index = getattr(data, "edge_index", None)
         if edge_index is None:
             raise InputError(
                 f"{type(data).__name__} has no edge_index; give it one (a heterogeneous graph "
                 f"gets it by to_homogeneous())"
             )
-        return cls.from_edge_index(
-            edge_index, getattr(data, "edge_weight", None), n_nodes=data.num_nodes
-        )
+        return cls.from_edge_index(edge_index, pyg_weights(data), n_nodes=data.num_nodes)
 
     @classmethod
     def without_edges(cls, n_nodes: int) -> Graph:
@@ -300,11 +309,18 @@ class Graph:
         )
 
     def is_same(self, other: Graph) -> bool:
-        """Whether what is known of nodes there holds here: equal, and with edges to tell by.
+        """Whether nodes have the same edges, and the same ids if both graphs have ids.
 
         Graphs without edges are equal whenever they have as many nodes, which says nothing.
         """
-        return self is other or (self.n_edges > 0 and self == other)
+        if self is other:
+            return True
+        names = ["indptr", "indices", "weights"]
+        if self.node_ids is not None and other.node_ids is not None:
+            names.append("node_ids")
+        return self.n_edges > 0 and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
+        )
 
     def __hash__(self) -> int:
         return hash((self.n_nodes, self.n_edges))
@@ -324,8 +340,8 @@ def as_graph(source: Any, n_nodes: int | None) -> Graph:
         return Graph.from_networkx(source)
     if hasattr(source, "columns"):
         raise InputTypeError(
-            "graph is a table; build Graph.from_edges(table) first and bring the rows of X into "
-            "the order of its node_ids"
+            "graph is a table; build Graph.from_edges(table) first, and give X its node_ids as "
+            "index, or its rows in their order"
         )
     if not sp.issparse(source) and not is_torch_sparse(source):
         source = to_numpy(source)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from .alignment import part_of
 from .gpca import GPCA
 from .graph import Graph
 from .head import CorrectAndSmooth, FeatureScaler, Head
+from .labels import UNLABELED
 from .selection import Candidate, Fold
-from .validation import UNLABELED
 
 
 class Judge:
@@ -83,7 +84,7 @@ class Judge:
             # Folds share an embedding that has seen no labels.
             Z = self._whole.get((candidate.feature_scaling, alpha))
             if Z is None:
-                scaled = self._scale(candidate.feature_scaling)
+                scaled = self.scaled(candidate.feature_scaling)
                 Z = gpca.transform(scaled, graph=self.graph, nodes=self.nodes)
             if not self._sees_labels:
                 self._whole[candidate.feature_scaling, alpha] = Z
@@ -91,8 +92,7 @@ class Judge:
         mean = np.mean(total, axis=0)
         if not smooth:
             return mean
-        part = self.graph if self.nodes is None else self.graph.subgraph(self.nodes)
-        return CorrectAndSmooth(part)(mean, self._only(train))
+        return CorrectAndSmooth(part_of(self.graph, self.nodes))(mean, self._only(train))
 
     def _head(self, candidate: Candidate, alpha: float, train: np.ndarray) -> Head:
         head = Head(candidate.C, unit_rows=candidate.normalize_embedding)
@@ -107,7 +107,7 @@ class Judge:
     def _embedding(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[GPCA, np.ndarray]:
         seen = train.tobytes() if self._sees_labels else None
         if (scaling, alpha, seen) not in self._embeddings:
-            for each, gpca, Z in self._fit(self._scale(scaling), self._only(train)):
+            for each, gpca, Z in self._fit(self.scaled(scaling), self._only(train)):
                 self._embeddings[scaling, each, seen] = gpca, Z[self._labelled]
         return self._embeddings[scaling, alpha, seen]
 
@@ -121,7 +121,8 @@ class Judge:
             self._scalers[scaling] = FeatureScaler(scaling).fit(self.X)
         return self._scalers[scaling]
 
-    def _scale(self, scaling: str) -> Any:
+    def scaled(self, scaling: str) -> Any:
+        """X after this scaling; the last one is kept."""
         if self._scaled[0] != scaling:
             self._scaled = scaling, self.scaler(scaling).transform(self.X)
         return self._scaled[1]

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .alignment import RowIndex, align_to_rows, check_graph, part_of
 from .budget import Plan
 from .errors import InputError
 from .fitting import Fit
@@ -30,7 +31,7 @@ from .linalg import (
     whole_eigenpairs,
 )
 from .seen import SeenNodes
-from .validation import check_features, check_graph, check_number
+from .validation import check_features, check_number
 
 # Where no ``tol`` is given:
 #: error of (I + alpha L)^-1 as a function of the eigenvalues of L,
@@ -84,6 +85,8 @@ class GPCAPath(BaseEstimator):
         How the components were found: from moments of P, from solves at a few alphas (both in
         one pass for all alphas), each by itself where that is quicker, or by block Lanczos where
         there are many features and few components.
+    n_nodes_in_ : int or None
+        Number of nodes of the graph in ``fit``; None if it was given no graph.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -140,9 +143,12 @@ class GPCAPath(BaseEstimator):
             Position of each row of X in the graph, if X holds only some of its nodes.
         """
         alphas, betas = self._check_parameters()
+        index, with_graph = RowIndex.of(X), graph is not None
         X = check_features(self, X, reset=True)
-        self._graph, self._nodes = check_graph(graph, nodes, X.shape[0])
-        self._part = self._graph if self._nodes is None else self._graph.subgraph(self._nodes)
+        self._graph, self._nodes = check_graph(graph, nodes, X.shape[0], index=index)
+        self._part = part_of(self._graph, self._nodes)
+        self.n_nodes_in_ = self._graph.n_nodes if with_graph else None
+        y = align_to_rows(y, self._graph, self._nodes, index, "y")
         model = self._unfitted(max(alphas), max(betas))
         self._k, self._labels = model._width(X), model._labels(y, X.shape[0])
         self._dtype, self._range, self._betas = X.dtype, (min(alphas), max(alphas)), betas
@@ -268,7 +274,7 @@ class GPCAPath(BaseEstimator):
         values, W = self._pair(alpha, beta)
         model, fit = self._fit_of(float(alpha), float(beta))
         fitted = fit.embedded(values, W.astype(self._X.dtype, copy=False))
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "n_nodes_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
         model._learn(fit, fitted)

@@ -121,19 +121,29 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _pack_gpca(model: GPCA) -> dict[str, Any]:
-    seen = model._seen
     return {
         "parameters": model.get_params(),
         "fitted": _fitted_attributes(model),
-        "seen": None
-        if seen is None
-        else {
-            "graph": _pack_graph(seen.graph),
-            "nodes": seen.nodes,
-            "X": _pack_matrix(seen.X),
-            "labels": seen.labels,
-        },
+        "seen": _pack_seen(model._seen),
     }
+
+
+def _pack_seen(seen: SeenNodes | None) -> dict[str, Any] | None:
+    if seen is None:
+        return None
+    return {
+        "graph": _pack_graph(seen.graph),
+        "nodes": seen.nodes,
+        "X": _pack_matrix(seen.X),
+        "labels": seen.labels,
+    }
+
+
+def _unpack_seen(tree: dict[str, Any] | None) -> SeenNodes | None:
+    if tree is None:
+        return None
+    graph, X = _unpack_graph(tree["graph"]), _unpack_matrix(tree["X"])
+    return SeenNodes(graph, tree["nodes"], X, tree["labels"])
 
 
 def _unpack_gpca(tree: dict[str, Any]) -> GPCA:
@@ -143,12 +153,7 @@ def _unpack_gpca(tree: dict[str, Any]) -> GPCA:
     if model.components_.shape != (len(model.eigenvalues_), len(model.mean_)):
         raise InputError("the arrays of the model do not fit together; the file is damaged")
     model._n_features_out = len(model.components_)
-    seen = tree["seen"]
-    model._seen = None
-    if seen is not None:
-        model._seen = SeenNodes(
-            _unpack_graph(seen["graph"]), seen["nodes"], _unpack_matrix(seen["X"]), seen["labels"]
-        )
+    model._seen = _unpack_seen(tree["seen"])
     return model
 
 
@@ -161,9 +166,7 @@ def _pack_classifier(model: GPCAClassifier) -> dict[str, Any]:
         "gpca": [_pack_gpca(gpca) for gpca in model.gpca_],
         "heads": [vars(head) for head in model._heads],
         "scaler": vars(model._scaler),
-        "labelled": None
-        if model._labelled is None
-        else [_pack_graph(model._labelled[0]), *model._labelled[1:]],
+        "labelled": _pack_seen(model._labelled),
     }
 
 
@@ -174,8 +177,7 @@ def _unpack_classifier(tree: dict[str, Any]) -> GPCAClassifier:
     model.gpca_ = [_unpack_gpca(part) for part in tree["gpca"]]
     model._heads = [_with_attributes(Head, head) for head in tree["heads"]]
     model._scaler = _with_attributes(FeatureScaler, tree["scaler"])
-    labelled = tree["labelled"]
-    model._labelled = None if labelled is None else (_unpack_graph(labelled[0]), *labelled[1:])
+    model._labelled = _unpack_seen(tree["labelled"])
     return model
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .graph import Graph
-from .validation import UNLABELED
+from .labels import UNLABELED
 
 
 @dataclass(frozen=True)

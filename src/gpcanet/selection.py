@@ -27,16 +27,21 @@ class Fold(NamedTuple):
     held_out: np.ndarray
 
 
-def make_folds(codes: np.ndarray, n_folds: int, rng: np.random.Generator) -> list[Fold]:
-    """Split the labelled nodes by class, so that no training part ever lacks a class.
+def make_folds(
+    codes: np.ndarray, n_folds: int, rng: np.random.Generator, nodes: np.ndarray | None = None
+) -> list[Fold]:
+    """Split the labelled rows by class, so that no training part ever lacks a class.
 
     The only node of a class is always in training. Without any class of two nodes there is
-    nothing to hold out, and the list is empty.
+    nothing to hold out, and the list is empty. The folds of a node depend on its position in the
+    graph (``nodes``), not on the order of the rows or on the names of the classes.
     """
     fold_of = np.full(len(codes), -1)
     dealt = 0
-    for code in range(codes.max() + 1):
-        members = rng.permutation(np.flatnonzero(codes == code))
+    rows = np.arange(len(codes)) if nodes is None else np.argsort(nodes)
+    rows = rows[codes[rows] >= 0]
+    for code in dict.fromkeys(codes[rows].tolist()):
+        members = rng.permutation(rows[codes[rows] == code])
         if len(members) > 1:
             # Each class goes on where the last one stopped: folds of equal size.
             fold_of[members] = (dealt + np.arange(len(members))) % n_folds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import scipy.sparse as sp
 
 from .entries import (
     Entries,
+    GraphWarning,
     factorize,
     find_positions,
     id_array,
@@ -17,6 +20,9 @@ from .entries import (
     unique_ids,
 )
 from .errors import InputError, InputTypeError
+
+#: Names of the column that holds edge weights, in letters of either case.
+WEIGHT_NAMES = ("weight", "weights", "edge_weight", "edge_weights")
 
 # -- matrices ---------------------------------------------------------------------------------
 
@@ -88,7 +94,7 @@ def _type_of_sums(values: np.ndarray) -> Any:
 
 
 def edge_index_entries(
-    edge_index: Any, weights: Any, n_nodes: int | None, node_ids: Any
+    edge_index: Any, weights: Any, n_nodes: int | None, node_ids: Any, *, undirected: bool = False
 ) -> Entries:
     """Entries of two rows of positions; the largest decides where n_nodes is None."""
     pairs = to_numpy(edge_index)
@@ -107,23 +113,54 @@ def edge_index_entries(
     if n_nodes is None:
         n_nodes = max(int(pairs.max()) + 1, 0) if pairs.shape[1] else 0
     values = None if weights is None else to_numpy(weights)
-    return Entries(pairs[0], pairs[1], values, n_nodes, node_ids)
+    return Entries(pairs[0], pairs[1], values, n_nodes, node_ids, undirected)
+
+
+def pyg_weights(data: Any) -> Any:
+    """Edge weights of a PyG Data: ``edge_weight``, or an ``edge_attr`` of one column."""
+    if getattr(data, "edge_weight", None) is not None:
+        return data.edge_weight
+    attributes = getattr(data, "edge_attr", None)
+    if attributes is None:
+        return None
+    values = to_numpy(attributes)
+    n_columns = 1 if values.ndim == 1 else values.shape[-1]
+    if n_columns == 1 and is_real(values.dtype):
+        values = values.reshape(-1)
+        if np.all(np.isfinite(values) & (values >= 0)):
+            return values
+    warnings.warn(
+        f"edge_attr of shape {tuple(values.shape)} was left out: only one column of finite numbers "
+        f"of at least 0 can be edge weights; set edge_weight to use some as weights",
+        GraphWarning,
+        stacklevel=3,
+    )
+    return None
+
+
+def find_weight_column(names: Sequence[str]) -> str | None:
+    """The column of a table of edges that holds its weights, by its name; None without one."""
+    found = [name for name in names if isinstance(name, str) and name.lower() in WEIGHT_NAMES]
+    if len(found) > 1:
+        raise InputError(
+            f"columns {', '.join(map(repr, found))} could each hold the weights; name one of them"
+        )
+    return found[0] if found else None
 
 
 def table_entries(frame: Any, source: str, target: str, weight: str | None, nodes: Any) -> Entries:
     """Entries of a table with a row per edge, its ids as positions."""
-    if not hasattr(frame, "keys"):
-        raise InputTypeError(
-            f"edge table of type {type(frame).__name__} must be a DataFrame or a mapping of "
-            f"columns; for pairs of positions use Graph.from_edge_index"
-        )
-    present = list(frame.keys())
+    present = _column_names(frame)
     for column in [source, target, *([weight] if weight else [])]:
         if column not in present:
             raise InputError(f"column {column!r} is not in the edge table; it has {present}")
-    weight = weight or ("weight" if "weight" in present else None)
-    ends = [id_array(frame[column]) for column in (source, target)]
-    weights = None if weight is None else np.asarray(frame[weight])
+    if source == target:
+        raise InputError(f"source and target are both column {source!r}; name two columns")
+    weight = weight or find_weight_column(present)
+    ends = [id_array(_column(frame, column)) for column in (source, target)]
+    weights = None if weight is None else np.asarray(_column(frame, weight))
+    if weight is None:
+        _warn_of_numbers(frame, [name for name in present if name not in (source, target)])
     if len(ends[0]) != len(ends[1]):
         raise InputError(
             f"columns {source!r} and {target!r} have {len(ends[0])} and {len(ends[1])} ids; "
@@ -136,7 +173,38 @@ def table_entries(frame: Any, source: str, target: str, weight: str | None, node
         node_ids = unique_ids(nodes)
         codes = find_positions(node_ids, mentioned, "the edge table", "nodes")
     rows, columns = codes[: len(ends[0])], codes[len(ends[0]) :]
-    return Entries(rows, columns, weights, len(node_ids), node_ids)
+    return Entries(rows, columns, weights, len(node_ids), node_ids, undirected=True)
+
+
+def _column_names(frame: Any) -> list[Any]:
+    """Names of the columns of a mapping or a pandas, polars or Arrow table."""
+    for attribute in ("column_names", "columns"):  # Arrow; pandas and polars
+        if hasattr(frame, attribute):
+            return list(getattr(frame, attribute))
+    if hasattr(frame, "keys"):
+        return list(frame.keys())
+    raise InputTypeError(
+        f"edge table of type {type(frame).__name__} must be a pandas, polars or Arrow table or a "
+        f"mapping of columns; for pairs of positions use Graph.from_edge_index"
+    )
+
+
+def _column(frame: Any, name: str) -> Any:
+    values = frame[name]
+    # Values of an Arrow column are objects of their own until they are converted.
+    return values.to_pylist() if hasattr(values, "to_pylist") else values
+
+
+def _warn_of_numbers(frame: Any, unused: list[Any]) -> None:
+    """Warn of the one other column of numbers, which may have been meant as weights."""
+    numeric = [name for name in unused if is_real(np.asarray(_column(frame, name)).dtype)]
+    if len(numeric) == 1:
+        warnings.warn(
+            f"column {numeric[0]!r} of the edge table was left out; use weight={numeric[0]!r} if "
+            f"it holds edge weights, or drop it",
+            GraphWarning,
+            stacklevel=4,
+        )
 
 
 def networkx_entries(graph: Any, weight: str | None) -> Entries:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -14,11 +15,13 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from .entries import check_positions, id_array, is_missing
+from .entries import id_array
 from .errors import InputError, InputTypeError, UserError
-from .graph import Graph, as_graph
+from .labels import UNLABELED, labeled_mask, missing_words_note
 
-UNLABELED = -1
+
+class LabelWarning(UserWarning):
+    """The labels were legal, but perhaps not what was meant."""
 
 
 def check_number(
@@ -45,19 +48,20 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 @contextmanager
 def as_user_errors() -> Iterator[None]:
-    """Give errors of scikit-learn's checks of user input a type of our own, message unchanged."""
+    """Give errors of scikit-learn's checks of user input a type of our own."""
     try:
         yield
     except UserError:
         raise
     except ValueError as error:
-        raise InputError(str(error)) from None
+        raise InputError(" ".join(str(error).split())) from None
     except TypeError as error:
-        raise InputTypeError(str(error)) from None
+        raise InputTypeError(" ".join(str(error).split())) from None
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as a finite float array or csr_array, its width and names kept or compared."""
+    _check_columns(X)
     with as_user_errors():
         X = validate_data(
             estimator,
@@ -76,6 +80,33 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def _check_columns(X: Any) -> None:
+    """Raise if a column of a table holds no numbers, naming it."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    if names is None or not hasattr(X, "__getitem__"):
+        return
+    for name in dict.fromkeys(names):  # columns of the same name come as a table of their own
+        values = np.asarray(X[name])
+        if values.dtype.kind in "biuf":
+            continue
+        try:
+            values.astype(np.float64)  # as scikit-learn will do with an object column
+        except (ValueError, TypeError):
+            first = next((v for v in values.ravel().tolist() if _is_no_number(v)), None)
+            raise InputError(
+                f"column {name!r} of X holds {first!r}, not numbers; drop it, or encode it as "
+                f"numbers (sklearn.preprocessing.OneHotEncoder)"
+            ) from None
+
+
+def _is_no_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (ValueError, TypeError):
+        return True
+    return False
 
 
 def as_precise(X: Any, dtype: Any) -> Any:
@@ -118,57 +149,34 @@ def check_finite(X: Any) -> None:
     )
 
 
-def check_graph(graph: Any, nodes: Any, n_rows: int) -> tuple[Graph, np.ndarray | None]:
-    """The graph and the position of each row of X in it; None means row i is node i."""
-    if nodes is None:
-        graph = as_graph(graph, n_rows)
-        if graph.n_nodes != n_rows:
-            raise InputError(
-                f"X has {n_rows} rows but the graph has {graph.n_nodes} nodes; they must match, "
-                f"or nodes= must give the position of each row in the graph (in "
-                f"cross-validation: nodes=np.arange(len(X)), which is split along with X)"
-            )
-        return graph, None
-    graph = as_graph(graph, None)
-    nodes = check_positions(nodes, graph.n_nodes)
-    if len(nodes) != n_rows:
-        raise InputError(f"{len(nodes)} nodes for {n_rows} rows of X; give one position per row")
-    if np.array_equal(nodes, np.arange(graph.n_nodes)):
-        return graph, None
-    return graph, nodes
-
-
 def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Class codes per row (-1 for unlabelled) and the classes.
 
-    -1 marks an unlabelled node; in an object array (say of strings) a missing value does, too.
+    Unlabelled is what :func:`gpcanet.labels.is_unlabeled` says: -1, a missing value, empty text.
     """
     if isinstance(y, list | tuple) and any(isinstance(label, str) for label in y):
-        y = id_array(y)  # numpy would turn the -1 of ["a", -1] into a class "-1"
+        y = id_array(y)  # numpy would turn the -1 of ["a", -1] into text
     with as_user_errors():
         y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "U" and str(UNLABELED) in y:
-        raise InputError(
-            f"y is an array of text with '{UNLABELED}' in it; mark unlabelled nodes by None in an "
-            f"array of dtype object"
-        )
     if len(y) != n_rows:
         raise InputError(
             f"y has {len(y)} labels for {n_rows} rows of X; give one per row, "
             f"{UNLABELED} where unknown"
         )
-    if y.dtype == object:
-        labelled = np.array([not is_missing(label) and label != UNLABELED for label in y], bool)
-    else:
-        with as_user_errors():
-            assert_all_finite(y, input_name="y")
-        labelled = y != UNLABELED if y.dtype.kind in "iuf" else np.ones(n_rows, bool)
+    labelled = labeled_mask(y)
+    if y.dtype.kind in "OUT" and (note := missing_words_note(y.tolist())) is not None:
+        warnings.warn(f"y: {note}", LabelWarning, stacklevel=3)
     known = y[labelled]
     if len(known) == 0:
         raise InputError(f"y has no labelled node: all are {UNLABELED}; at least one is needed")
-    if y.dtype == object and len({isinstance(label, str) for label in known}) > 1:
-        raise InputTypeError("y mixes text and numbers; give all labels as one or the other")
+    if y.dtype == object:
+        if len({isinstance(label, str) for label in known}) > 1:
+            raise InputTypeError("y mixes text and numbers; give all labels as one or the other")
+        if not isinstance(known[0], str):
+            known = np.asarray(known.tolist())
     with as_user_errors():
+        if known.dtype.kind == "f":
+            assert_all_finite(known, input_name="y")
         check_classification_targets(known)
     codes = np.full(n_rows, UNLABELED)
     classes, codes[labelled] = np.unique(known, return_inverse=True)

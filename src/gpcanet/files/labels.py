@@ -13,13 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError
+from ..labels import is_unlabeled, labeled_mask
 from .columns import Columns
 from .ids import PLAIN_INTEGER, Ids, are_whole, read_ids, row_numbers, to_integers
 from .matrices import MATRIX_SUFFIXES, read_arrays
 from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays
-
-#: What stands for no label. Of words, those that pandas and R write.
-UNLABELLED = {None, -1, "", "-1", "NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL", "None"}
 
 #: An integer as pandas writes it beside missing values.
 WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0$")
@@ -87,7 +85,7 @@ def _columns_of_arrays(path: Path, arrays: Mapping[str, Any], columns: Columns) 
 def take_labels(table: Table, ids: Ids, label: str, split: str | None) -> Labels:
     """Labels, and the split if there is one, out of columns of a table."""
     values = _label_values(table, label)
-    known = np.array([value not in UNLABELLED for value in values], bool)
+    known = labeled_mask(values)
     codes = np.full(len(values), -1)
     class_names, codes[known] = np.unique(values[known].tolist(), return_inverse=True)
     parts = None if split is None else split_values(table, split)
@@ -95,7 +93,7 @@ def take_labels(table: Table, ids: Ids, label: str, split: str | None) -> Labels
 
 
 def _label_values(table: Table, name: str) -> np.ndarray:
-    """Text or integers; what is in UNLABELLED is no label."""
+    """Text or integers, unlabelled ones included."""
     column, types = table.column(name), pa.types
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -127,7 +125,7 @@ def _label_values(table: Table, name: str) -> np.ndarray:
 
 def _integers_where_plain(table: Table, name: str, values: np.ndarray) -> np.ndarray:
     """Labels of a CSV: integers if all are plainly that; 01 and 1 stay two classes."""
-    known = [value for value in values if value not in UNLABELLED]
+    known = [value for value in values if not is_unlabeled(value)]
     plain = [re.match(PLAIN_INTEGER, v) or WHOLE_FLOAT.match(v) for v in known]
     if known and all(plain):
         to_integer = {value: int(value.removesuffix(".0")) for value in set(known)}

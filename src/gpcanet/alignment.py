@@ -1,0 +1,132 @@
+"""Which node each row of X and each label belongs to.
+
+A numpy array has no ids: row i is node i, or node ``nodes[i]``. A pandas object has an index. Where
+the graph has node ids, too, rows are matched by id and never by position; an index that does not
+match is an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .entries import check_positions, find_positions, id_array
+from .errors import InputError
+from .graph import Graph, as_graph
+
+
+class RowIndex:
+    """The index of a pandas object: an id for every row."""
+
+    def __init__(self, index: Any) -> None:
+        self.ids = id_array(index)
+        # What pandas makes where none is given says nothing of nodes.
+        self.is_default = (
+            type(index).__name__ == "RangeIndex"
+            and index.start == 0
+            and index.step == 1
+            and index.name is None
+        )
+
+    @classmethod
+    def of(cls, values: Any) -> RowIndex | None:
+        """The index of a DataFrame or Series; None for anything else."""
+        return cls(values.index) if hasattr(values, "iloc") else None
+
+
+def check_graph(
+    graph: Any,
+    nodes: Any,
+    n_rows: int,
+    *,
+    index: RowIndex | None = None,
+    fitted: Any = None,
+) -> tuple[Graph, np.ndarray | None]:
+    """The graph and the position of each row of X in it; None means that row i is node i.
+
+    Parameters
+    ----------
+    graph, nodes
+        As given by the user.
+    n_rows : int
+        Rows of X.
+    index : RowIndex, optional
+        That of X.
+    fitted : estimator, optional
+        A fitted estimator whose ``n_nodes_in_`` says what ``fit`` was given.
+    """
+    if fitted is not None and fitted.n_nodes_in_ is not None and graph is None:
+        raise InputError(
+            f"this {type(fitted).__name__} was fitted with a graph; pass graph= here, too "
+            f"(graph=Graph.without_edges({n_rows}) for rows without edges)"
+        )
+    graph = as_graph(graph, None if nodes is not None else n_rows)
+    if nodes is not None:
+        nodes = check_positions(nodes, graph.n_nodes)
+        if len(nodes) != n_rows:
+            raise InputError(
+                f"{len(nodes)} nodes for {n_rows} rows of X; give one position per row"
+            )
+    if graph.node_ids is not None and index is not None:
+        nodes = _locate(graph, nodes, index)
+    if nodes is None and graph.n_nodes != n_rows:
+        raise InputError(
+            f"X has {n_rows} rows but the graph has {graph.n_nodes} nodes; they must match, "
+            f"or nodes= must give the position of each row in the graph (in "
+            f"cross-validation: nodes=np.arange(len(X)), which is split along with X)"
+        )
+    return graph, nodes
+
+
+def _locate(graph: Graph, nodes: np.ndarray | None, index: RowIndex) -> np.ndarray | None:
+    """Positions of the rows by their ids, which must not contradict ``nodes``."""
+    assert graph.node_ids is not None
+    if index.is_default:
+        if nodes is not None or np.array_equal(graph.node_ids, np.arange(len(index.ids))):
+            return nodes
+        raise InputError(
+            f"X has pandas' default index 0, 1, ... but the graph has node ids such as "
+            f"{graph.node_ids[:1].tolist()[0]!r}; set X.index to the node ids, or pass "
+            f"X.to_numpy() with its rows in the order of graph.node_ids"
+        )
+    found = find_positions(graph.node_ids, index.ids, "X.index", "the graph")
+    _, first = np.unique(found, return_index=True)
+    if len(first) < len(found):
+        again = np.setdiff1d(np.arange(len(found)), first)[:1]
+        twice = index.ids[again].tolist()[0]
+        raise InputError(f"X.index has {twice!r} more than once; give one row per node")
+    if nodes is not None and not np.array_equal(found, nodes):
+        row = int(np.argmax(found != nodes))
+        raise InputError(
+            f"row {row} of X has the index {index.ids[[row]].tolist()[0]!r}, but nodes= says node "
+            f"{graph.node_ids[nodes[[row]]].tolist()[0]!r}; leave out nodes=, or pass X.to_numpy()"
+        )
+    return found
+
+
+def align_to_rows(
+    values: Any, graph: Graph, nodes: np.ndarray | None, index: RowIndex | None, name: str
+) -> Any:
+    """Values of a pandas Series in the order of the rows of X; anything else as it is."""
+    own = RowIndex.of(values)
+    if own is None or graph.node_ids is None:
+        return values
+    if own.is_default and (index is None or index.is_default):
+        return values  # neither has ids: both go by position
+    row_ids = graph.node_ids if nodes is None else graph.node_ids[nodes]
+    if len(own.ids) == len(row_ids) and np.array_equal(own.ids, row_ids):
+        return values
+    advice = f"give {name} the index of X, or pass {name}.to_numpy() in the order of its rows"
+    if len(own.ids) != len(row_ids):
+        raise InputError(f"{name} has {len(own.ids)} values for {len(row_ids)} rows of X; {advice}")
+    if own.is_default:
+        raise InputError(f"{name} has pandas' default index, but X has node ids; {advice}")
+    return values.iloc[find_positions(own.ids, row_ids, "X", f"{name}.index")]
+
+
+def part_of(graph: Graph, nodes: np.ndarray | None) -> Graph:
+    """The graph on these nodes in this order; the graph itself for all of them in its own."""
+    if nodes is None or np.array_equal(nodes, np.arange(graph.n_nodes)):
+        return graph
+    return graph.subgraph(nodes)

@@ -1,0 +1,299 @@
+"""Rows, labels and nodes are matched by id; nothing depends on the order in which they come."""
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpcanet import GPCA, GPCAClassifier, GPCAPath, Graph
+
+#: Two solves to tol = 1e-10 of columns of size 1, in another order of the rows.
+CLOSE = {"rtol": 0, "atol": 1e-7}
+
+
+def random_case(seed, n, *, weighted=False, names=False):
+    """Features and a random graph with isolated nodes, and some labels."""
+    rng = np.random.default_rng(seed)
+    n_edges = int(rng.integers(0, 3 * n))
+    pairs = rng.integers(0, n, (2, n_edges))
+    weights = rng.uniform(0.1, 5, n_edges) if weighted else None
+    ids = rng.permutation([f"node {i}" for i in range(n)]) if names else None
+    graph = Graph.from_edge_index(pairs, weights, n_nodes=n, node_ids=ids, each_once=True)
+    X = rng.normal(size=(n, 4)) * [3, 2, 1, 0.5]
+    y = np.where(rng.random(n) < 0.6, rng.integers(0, 2, n), -1)
+    y[:4] = [0, 1, 0, 1]
+    return graph, X, y, rng
+
+
+cases = st.builds(
+    random_case,
+    st.integers(0, 10**6),
+    st.integers(6, 30),
+    weighted=st.booleans(),
+    names=st.just(True),
+)
+betas = st.sampled_from([0.0, 0.3])
+normalizations = st.sampled_from(["sym", "rw"])
+ghosts = st.sampled_from(["balanced", "paper"])
+
+
+# -- some rows are the rows of the whole ------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(cases, betas, normalizations, ghosts, st.floats(0, 50), st.booleans())
+def test_some_rows_are_those_rows_of_the_whole(case, beta, normalization, ghost, alpha, is_sparse):
+    graph, X, y, rng = case
+    X = sp.csr_array(X) if is_sparse else X
+    n = graph.n_nodes
+    model = GPCA(2, alpha=alpha, beta=beta, normalization=normalization, ghost=ghost, tol=1e-10)
+    nodes = rng.permutation(n)
+    whole = np.empty((n, 2))
+    whole[nodes] = model.fit_transform(X[nodes], y[nodes], graph=graph, nodes=nodes)
+    expected = model.set_params().transform(X, graph=graph)
+    np.testing.assert_allclose(whole, expected, **CLOSE)
+    some = rng.permutation(n)[: rng.integers(1, n + 1)]
+    np.testing.assert_allclose(
+        model.transform(X[some], graph=graph, nodes=some), whole[some], **CLOSE
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(cases, st.sampled_from([True, False, "auto"]))
+def test_probabilities_of_some_rows_are_those_of_the_whole(case, smooth):
+    graph, X, y, rng = case
+    n = graph.n_nodes
+    nodes = rng.permutation(n)
+    parameters = {"feature_scaling": "none", "C": 1.0, "cv": 2, "tol": 1e-10}
+    model = GPCAClassifier(2, correct_and_smooth=smooth, **parameters)
+    model.fit(X[nodes], y[nodes], graph=graph, nodes=nodes)
+    whole = np.empty((n, 2))
+    whole[nodes] = model.label_distributions_
+    some = rng.permutation(n)[: rng.integers(1, n + 1)]
+    # The head multiplies differences of Z by its coefficients.
+    np.testing.assert_allclose(
+        model.predict_proba(X[some], graph=graph, nodes=some), whole[some], rtol=0, atol=1e-6
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(cases)
+def test_correct_and_smooth_does_not_depend_on_the_order_of_rows(case):
+    graph, X, y, rng = case
+    parameters = {"feature_scaling": "none", "C": 1.0, "cv": 2, "tol": 1e-10}
+    model = GPCAClassifier(2, correct_and_smooth=True, **parameters).fit(X, y, graph=graph)
+    order = rng.permutation(graph.n_nodes)
+    permuted = model.predict_proba(X[order], graph=graph, nodes=order)
+    np.testing.assert_allclose(permuted, model.label_distributions_[order], rtol=0, atol=1e-6)
+
+
+# -- pandas objects are matched by their index --------------------------------------------------
+
+
+@settings(deadline=None)
+@given(cases, betas)
+def test_a_table_in_any_order_gives_the_rows_of_its_ids(case, beta):
+    graph, X, y, rng = case
+    n = graph.n_nodes
+    expected = GPCA(2, beta=beta, tol=1e-10).fit_transform(X, y, graph=graph)
+    frame, labels = pd.DataFrame(X, graph.node_ids), pd.Series(y, graph.node_ids)
+    order, other = rng.permutation(n), rng.permutation(n)
+    model = GPCA(2, beta=beta, tol=1e-10)
+    Z = model.fit_transform(frame.iloc[order], labels.iloc[other], graph=graph)
+    np.testing.assert_allclose(Z, expected[order], **CLOSE)
+    some = rng.permutation(n)[: rng.integers(1, n + 1)]
+    np.testing.assert_allclose(
+        model.transform(frame.iloc[some], graph=graph), expected[some], **CLOSE
+    )
+    path = GPCAPath(2, alphas=[10.0], betas=[beta], tol=1e-10)
+    path.fit(frame.iloc[order], labels.iloc[other], graph=graph)
+    np.testing.assert_allclose(path.embedding(10.0, beta), expected[order], **CLOSE)
+
+
+@settings(deadline=None, max_examples=30)
+@given(cases)
+def test_a_classifier_matches_rows_labels_and_masks_by_id(case):
+    graph, X, y, rng = case
+    n = graph.n_nodes
+    held = np.zeros(n, bool)
+    held[[2, 3]] = True
+    parameters = {"n_components": 2, "feature_scaling": "none", "C": 1.0, "tol": 1e-10}
+    expected = GPCAClassifier(**parameters).fit(X, y, graph=graph, validation=held)
+    ids = graph.node_ids
+    frame, labels, mask = pd.DataFrame(X, ids), pd.Series(y, ids), pd.Series(held, ids)
+    orders = [rng.permutation(n) for _ in range(3)]
+    rows, labels, mask = (
+        values.iloc[order] for values, order in zip((frame, labels, mask), orders, strict=True)
+    )
+    model = GPCAClassifier(**parameters).fit(rows, labels, graph=graph, validation=mask)
+    np.testing.assert_allclose(
+        model.label_distributions_, expected.label_distributions_[orders[0]], rtol=0, atol=1e-6
+    )
+    score = expected.score(X, y, graph=graph)
+    assert model.score(frame, labels, graph=graph) == score
+
+
+def two_groups():
+    """A networkx graph of two groups whose nodes come in another order than the sorted ids."""
+    graph = nx.planted_partition_graph(2, 40, 0.3, 0.01, seed=1)
+    names = np.random.default_rng(0).permutation([f"n{i}" for i in range(80)])
+    truth = pd.Series(np.repeat([0, 1], 40), names)
+    X = pd.DataFrame(np.random.default_rng(1).normal(size=(80, 6)), names)
+    X[0] += 2 * truth
+    return nx.relabel_nodes(graph, dict(enumerate(names))), X, truth
+
+
+def test_a_table_sorted_by_id_meets_a_networkx_graph_in_its_own_order():
+    graph, X, truth = two_groups()
+    X, y = X.sort_index(), truth.sort_index()
+    y.iloc[10:] = -1
+    model = GPCAClassifier().fit(X, y, graph=graph)
+    accuracy = np.mean(model.transduction_ == truth.sort_index().to_numpy())
+    assert accuracy > 0.95
+
+
+NAMED = Graph.from_edges({"source": ["a", "b"], "target": ["b", "c"]})
+ROWS = pd.DataFrame(np.eye(3), list("cab"))
+MODEL = GPCA(2, beta=0.5)
+LABELS = pd.Series([0, 1, -1], list("abc"))
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "nodes", "message"),
+    [
+        (ROWS.rename({"a": "z"}), [0, 1, 0], None, "node id 'z' in X.index is not in the graph"),
+        (ROWS.iloc[[0, 1, 1]], [0, 1, 0], None, "X.index has 'a' more than once"),
+        (
+            ROWS.reset_index(drop=True),
+            [0, 1, 0],
+            None,
+            "X has pandas' default index .* such as 'a'",
+        ),
+        (ROWS, [0, 1, 0], [0, 1, 2], "row 0 of X has the index 'c', but nodes= says node 'a'"),
+        (ROWS, LABELS.rename({"a": "z"}), None, "node id 'a' in X is not in y.index"),
+        (ROWS, LABELS.reset_index(drop=True), None, "y has pandas' default index, but X has node"),
+        (ROWS, LABELS.iloc[:2], None, "y has 2 values for 3 rows of X; give y the index of X"),
+        (np.eye(3), LABELS.rename({"a": "z"}), None, "node id 'a' in X is not in y.index"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_index_that_does_not_match_is_an_error(X, y, nodes, message):
+    with pytest.raises(ValueError, match=message):
+        MODEL.fit(X, y, graph=NAMED, nodes=nodes)
+
+
+def test_where_there_are_no_ids_to_compare_rows_go_by_position():
+    expected = GPCA(2).fit_transform(np.eye(3), graph=NAMED)
+    unnamed = Graph(NAMED.adjacency)
+    np.testing.assert_array_equal(GPCA(2).fit_transform(ROWS, graph=unnamed), expected)
+    default = pd.DataFrame(np.eye(3))
+    by_nodes = GPCA(2).fit_transform(default, graph=NAMED, nodes=[0, 1, 2])
+    np.testing.assert_array_equal(by_nodes, expected)
+    numbered = Graph(NAMED.adjacency, node_ids=[0, 1, 2])
+    np.testing.assert_array_equal(GPCA(2).fit_transform(default, graph=numbered), expected)
+
+
+def test_integers_in_another_order_are_ids_only_where_the_index_is_no_default():
+    numbered = Graph(NAMED.adjacency, node_ids=[2, 0, 1])
+    with pytest.raises(ValueError, match="default index"):
+        GPCA(2).fit(pd.DataFrame(np.eye(3)), graph=numbered)
+    X = pd.DataFrame(np.eye(3), [0, 1, 2])  # pandas keeps a list as it is: these are ids
+    expected = GPCA(2).fit_transform(np.eye(3)[[2, 0, 1]], graph=Graph(NAMED.adjacency))
+    np.testing.assert_allclose(GPCA(2).fit_transform(X, graph=numbered), expected[[1, 2, 0]])
+
+
+def test_a_graph_with_and_without_ids_is_the_same_graph():
+    model = GPCA(2).fit(np.eye(3), graph=NAMED, nodes=[0, 1, 2])
+    some = model.transform(np.eye(3)[:1], graph=Graph(NAMED.adjacency), nodes=[0])
+    np.testing.assert_allclose(some, model.transform(np.eye(3), graph=NAMED)[:1], atol=1e-12)
+
+
+# -- every form of labels -------------------------------------------------------------------------
+
+FORMS = {
+    "integers": np.array([0, 1, -1, 0, 1, -1]),
+    "floats with NaN": np.array([0, 1, np.nan, 0, 1, -1.0]),
+    "numbers and None": np.array([0, 1, None, 0, 1, -1], object),
+    "a list with None": [0, 1, None, 0, 1, -1],
+    "text with empty text": np.array(["a", "b", "", "a", "b", "-1"]),
+    "text and -1": ["a", "b", -1, "a", "b", None],
+    "object text and '-1'": np.array(["a", "b", "-1", "a", "b", np.nan], object),
+    "pandas' nullable integers": pd.Series([0, 1, None, 0, 1, -1], dtype="Int64"),
+    "pandas' strings": pd.Series(["a", "b", None, "a", "b", ""], dtype="string"),
+    "a categorical": pd.Series(["a", "b", None, "a", "b", None], dtype="category"),
+    "booleans and None": np.array([False, True, None, False, True, None], object),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_labels_means_the_same(form):
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    graph = Graph.from_edge_index([[0, 1, 2, 3, 4, 5], [3, 4, 5, 0, 1, 2]])
+    expected = GPCA(2, beta=0.5).fit_transform(X, FORMS["integers"], graph=graph)
+    np.testing.assert_array_equal(
+        GPCA(2, beta=0.5).fit_transform(X, FORMS[form], graph=graph), expected
+    )
+    model = GPCAClassifier().fit(X, FORMS[form], graph=graph)
+    assert len(model.classes_) == 2
+    assert set(model.transduction_.tolist()) <= set(model.classes_.tolist())
+
+
+def test_words_for_a_missing_label_are_unlabelled_with_a_warning():
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    with pytest.warns(UserWarning, match=r"y: 'NA' \(2 of the labels\) means unlabelled; rename"):
+        model = GPCAClassifier().fit(X, ["a", "b", "NA", "a", "b", "NA"])
+    assert model.classes_.tolist() == ["a", "b"]
+
+
+@settings(deadline=None, max_examples=25)
+@given(cases, st.permutations(["ant", "bee"]))
+def test_renaming_the_classes_renames_the_answer(case, names):
+    graph, X, y, _ = case
+    named = np.where(y >= 0, np.array(names, object)[y], None)
+    parameters = {"n_components": 2, "feature_scaling": "none", "C": 1.0, "cv": 3}
+    expected = GPCAClassifier(**parameters).fit(X, y, graph=graph)
+    model = GPCAClassifier(**parameters).fit(X, named, graph=graph)
+    order = [model.classes_.tolist().index(name) for name in names]
+    # L-BFGS stops at a gradient of 1e-4.
+    np.testing.assert_allclose(
+        model.label_distributions_[:, order], expected.label_distributions_, atol=1e-3
+    )
+
+
+@settings(deadline=None, max_examples=25)
+@given(cases)
+def test_the_order_of_rows_does_not_change_what_is_held_out(case):
+    graph, X, y, rng = case
+    parameters = {"n_components": 2, "feature_scaling": "none", "C": 1.0, "cv": 3, "tol": 1e-10}
+    expected = GPCAClassifier(**parameters).fit(X, y, graph=graph)
+    order = rng.permutation(graph.n_nodes)
+    model = GPCAClassifier(**parameters).fit(X[order], y[order], graph=graph, nodes=order)
+    assert model.validation_score_ == expected.validation_score_
+    np.testing.assert_allclose(
+        model.label_distributions_, expected.label_distributions_[order], rtol=0, atol=1e-3
+    )
+
+
+@settings(deadline=None)
+@given(cases, betas, st.floats(0, 50))
+def test_permuting_features_permutes_the_components(case, beta, alpha):
+    graph, X, y, rng = case
+    order = rng.permutation(X.shape[1])
+    one = GPCA(2, alpha=alpha, beta=beta, tol=1e-10).fit(X, y, graph=graph)
+    other = GPCA(2, alpha=alpha, beta=beta, tol=1e-10).fit(X[:, order], y, graph=graph)
+    np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-7)
+    cosines = np.abs(np.sum(one.components_[:, order] * other.components_, axis=1))
+    gap = (
+        np.diff(
+            np.append(
+                one.eigenvalues_,
+                GPCA(3, alpha=alpha, beta=beta).fit(X, y, graph=graph).eigenvalues_[2],
+            )
+        ).max()
+        / -one.eigenvalues_[0]
+    )
+    if gap > 1e-4:  # equal eigenvalues leave their components open
+        np.testing.assert_allclose(cosines, 1, atol=1e-6)

@@ -7,10 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
+import sklearn
 from own_files import make_source, write_edges, write_features, write_labels
+from sklearn.model_selection import GridSearchCV, PredefinedSplit
 from typer.testing import CliRunner
 
 from gpcanet.cli import app
+from gpcanet.datasets import block_model, load
 from gpcanet.nn import Settings
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
@@ -49,13 +53,58 @@ def test_the_commands_run_one_after_the_other_and_write_what_they_say(folder):
     assert (folder / "topics.safetensors").is_file()
 
 
-def test_the_python_runs(folder):
-    edges, features = pd.read_csv("edges.csv"), pd.read_parquet("papers.parquet").set_index("id")
-    labels = pd.read_csv("topics.csv").set_index("id")["label"].astype("category").cat.codes
-    names = {"edges_df": edges, "features_df": features, "labels": labels}
+@pytest.fixture
+def tables():
+    """Three groups of nodes: tables of edges, features and a few labels, rows in any order."""
+    rng = np.random.default_rng(0)
+    data = block_model(240, 1500, n_features=8, n_classes=3, seed=1)
+    ids = rng.permutation([f"node {i}" for i in range(240)])
+    pairs = sp.triu(data.graph.adjacency).tocoo()
+    edges = pd.DataFrame({"source": ids[pairs.row], "target": ids[pairs.col]}).sample(frac=1)
+    features = pd.DataFrame(data.X, ids).sample(frac=1, random_state=1)
+    truth = pd.Series(data.y, ids)
+    labels = truth.groupby(truth).head(12).sample(frac=1, random_state=2)
+    return {"edges_df": edges, "features_df": features, "labels": labels}, truth
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def accuracy(predicted, names, truth):
+    """On the nodes whose labels the README's code has not seen."""
+    unseen = (names["y"] == -1).to_numpy()
+    return np.mean(predicted[unseen] == truth[names["X"].index].to_numpy()[unseen])
+
+
+def test_the_python_gives_the_right_answer(tables, routing, monkeypatch):
+    monkeypatch.setenv("GPCANET_OFFLINE", "1")
+    names, truth = tables
     exec(PYTHON[0].replace('"cora"', '"digits"'), names)
     assert names["Z"].shape == (1797, 64)
-    assert (names["model"].transduction_ >= 0).all()
-    network = next(block for block in PYTHON if "gpca_init_" in block)
-    exec(network.replace("train(net, nodes)", "train(net, nodes, Settings(epochs=2))"),
-         names | {"Settings": Settings})  # fmt: skip
+    assert accuracy(names["model"].transduction_, names, truth) > 0.9
+
+    names |= {"sklearn": sklearn, "np": np, "GridSearchCV": GridSearchCV}
+    names |= {"PredefinedSplit": PredefinedSplit}
+    exec(PYTHON[1], names)
+    assert -1 not in names["search"].classes_
+    assert accuracy(names["predicted"], names, truth) > 0.9
+    assert names["search"].best_score_ > 0.8
+    with pytest.raises(ValueError, match="was fitted with a graph; pass graph= here, too"):
+        names["search"].predict(names["X"])
+
+    assert len(PYTHON) == 3
+
+
+def test_the_network_of_the_readme_learns(routing, monkeypatch):
+    monkeypatch.setenv("GPCANET_OFFLINE", "1")
+    names = {"data": load("digits"), "Settings": Settings}
+    exec(
+        PYTHON[2]
+        .replace("num_layers=15", "num_layers=3")
+        .replace("train(net, nodes)", "result = train(net, nodes, Settings(epochs=20, lr=0.01))"),
+        names,
+    )
+    assert names["result"] > 0.8

@@ -13,9 +13,11 @@ demo: $(VENV)/demo.ready
 test: $(VENV)/test.ready lint
 	$(BIN)/python -m pytest
 
-# What takes minutes each: the published numbers of Cora by the authors' own settings.
+# The published numbers of Cora by the authors' own settings, and every property on many inputs.
+EXAMPLES ?= 2000
 slow: $(VENV)/test.ready
 	$(BIN)/python -m pytest -m slow
+	GPCANET_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -m property
 
 lint: $(VENV)/test.ready
 	$(BIN)/ruff check .

@@ -5,8 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from gpcanet import GPCA, GPCAClassifier, GPCAPath, Graph
 
@@ -43,7 +44,7 @@ ghosts = st.sampled_from(["balanced", "paper"])
 # -- some rows are the rows of the whole ------------------------------------------------------
 
 
-@settings(deadline=None)
+@examples(100)
 @given(cases, betas, normalizations, ghosts, st.floats(0, 50), st.booleans())
 def test_some_rows_are_those_rows_of_the_whole(case, beta, normalization, ghost, alpha, is_sparse):
     graph, X, y, rng = case
@@ -61,7 +62,7 @@ def test_some_rows_are_those_rows_of_the_whole(case, beta, normalization, ghost,
     )
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(cases, st.sampled_from([True, False, "auto"]))
 def test_probabilities_of_some_rows_are_those_of_the_whole(case, smooth):
     graph, X, y, rng = case
@@ -79,7 +80,7 @@ def test_probabilities_of_some_rows_are_those_of_the_whole(case, smooth):
     )
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(cases)
 def test_correct_and_smooth_does_not_depend_on_the_order_of_rows(case):
     graph, X, y, rng = case
@@ -93,7 +94,7 @@ def test_correct_and_smooth_does_not_depend_on_the_order_of_rows(case):
 # -- pandas objects are matched by their index --------------------------------------------------
 
 
-@settings(deadline=None)
+@examples(100)
 @given(cases, betas)
 def test_a_table_in_any_order_gives_the_rows_of_its_ids(case, beta):
     graph, X, y, rng = case
@@ -113,7 +114,7 @@ def test_a_table_in_any_order_gives_the_rows_of_its_ids(case, beta):
     np.testing.assert_allclose(path.embedding(10.0, beta), expected[order], **CLOSE)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(cases)
 def test_a_classifier_matches_rows_labels_and_masks_by_id(case):
     graph, X, y, rng = case
@@ -248,7 +249,7 @@ def test_words_for_a_missing_label_are_unlabelled_with_a_warning():
     assert model.classes_.tolist() == ["a", "b"]
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(cases, st.permutations(["ant", "bee"]))
 def test_renaming_the_classes_renames_the_answer(case, names):
     graph, X, y, _ = case
@@ -263,7 +264,7 @@ def test_renaming_the_classes_renames_the_answer(case, names):
     )
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(cases)
 def test_the_order_of_rows_does_not_change_what_is_held_out(case):
     graph, X, y, rng = case
@@ -277,7 +278,7 @@ def test_the_order_of_rows_does_not_change_what_is_held_out(case):
     )
 
 
-@settings(deadline=None)
+@examples(100)
 @given(cases, betas, st.floats(0, 50))
 def test_permuting_features_permutes_the_components(case, beta, alpha):
     graph, X, y, rng = case

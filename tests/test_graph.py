@@ -17,8 +17,9 @@ from graph_sources import (
     networkx_graph,
     torch_csr,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from gpcanet import Graph, GraphWarning
 from gpcanet.graph import as_graph
@@ -254,7 +255,7 @@ def graph_of(n_nodes, edges):
     return Graph.from_edges(table, nodes=range(n_nodes))
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(edge_lists())
 def test_any_edge_list_becomes_a_symmetric_sorted_graph_without_loops(drawn):
     n_nodes, edges = drawn
@@ -273,7 +274,7 @@ def test_any_edge_list_becomes_a_symmetric_sorted_graph_without_loops(drawn):
     assert graph.is_weighted == bool(np.any(expected > 1))
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(edge_lists(), st.randoms(use_true_random=False))
 def test_subgraph_takes_nodes_in_any_order(drawn, random):
     graph = graph_of(*drawn)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from graph_sources import SPARSE_FORMATS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 import gpcanet.budget
 from gpcanet import GPCA, Graph
@@ -70,7 +71,7 @@ def changes(graph):
     return [count for count, _, _ in graph._changes]
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.integers(0, 10_000), st.sampled_from(sorted(WEIGHTS)))
 def test_weighted_entries_add_up_and_join_as_in_scipy(seed, kind):
     rows, columns, weights, n_nodes = random_entries(seed, kind)
@@ -82,7 +83,7 @@ def test_weighted_entries_add_up_and_join_as_in_scipy(seed, kind):
     assert changes(graph)[:2] == [np.sum(rows == columns), np.sum(edges) - forward.nnz]
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.integers(0, 10_000), st.sampled_from([np.int64, np.int32, np.uint16]))
 def test_entries_without_weights_join_as_in_scipy(seed, dtype):
     rows, columns, _, n_nodes = random_entries(seed, "ones")
@@ -94,7 +95,7 @@ def test_entries_without_weights_join_as_in_scipy(seed, dtype):
     assert changes(graph)[:2] == [np.sum(rows == columns), np.sum(rows != columns) - forward.nnz]
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.integers(0, 10_000), st.sampled_from(sorted(WEIGHTS)), st.sampled_from(["raw", "array"]))
 def test_matrices_join_as_in_scipy(seed, kind, form):
     rows, columns, weights, n_nodes = random_entries(seed, kind)

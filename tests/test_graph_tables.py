@@ -7,8 +7,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from gpcanet import Graph, GraphWarning
 
@@ -23,7 +24,7 @@ def tables(draw):
     return pd.DataFrame(rows, columns=["source", "target", "weight"])
 
 
-@settings(deadline=None)
+@examples(100)
 @given(tables(), st.randoms(use_true_random=False))
 def test_neither_the_order_of_rows_nor_of_their_ends_matters(table, random):
     swapped = table.copy()

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 
-from ..errors import DataError
+from ..errors import DataError, InputError
+from ..sources import find_weight_column
 from .ids import Ids, read_ids
 from .matrices import MATRIX_SUFFIXES, read_arrays
 from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays
-
-WEIGHT_NAME = "weight"
-
-#: Names under which an npz may hold weights.
-WEIGHT_ARRAYS = (WEIGHT_NAME, "weights", "edge_weight")
 
 
 @dataclass(frozen=True)
@@ -27,6 +25,7 @@ class Edges:
     source: Ids
     target: Ids
     weights: np.ndarray | None
+    note: str | None = None  # about a column that was left out
 
 
 def read_edges(path: Path, source: str, target: str, weight: str | None) -> Edges | sp.csr_array:
@@ -54,12 +53,33 @@ def _from_table(table: Table, source: str, target: str, weight: str | None) -> E
             )
         source, target, *rest = table.names
         weight = rest[0] if rest else None
-    weight = weight or (WEIGHT_NAME if WEIGHT_NAME in table.names else None)
+    weight = weight or _find_weight(table.path, table.names)
     weights = None if weight is None else table.numbers(weight)
     ends = read_ids(table, source), read_ids(table, target)
     if weights is not None:
         _check_weights(table, weights)
-    return Edges(*ends, weights)
+        return Edges(*ends, weights)
+    unused = [name for name in table.names if name not in (source, target)]
+    return Edges(*ends, None, _note_on_numbers(table, unused))
+
+
+def _find_weight(path: Path, names: Sequence[str]) -> str | None:
+    try:
+        return find_weight_column(names)
+    except InputError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def _note_on_numbers(table: Table, unused: list[str]) -> str | None:
+    """A sentence about the one other column of numbers, which may hold weights."""
+    numeric = [name for name in unused if _is_numeric(table.column(name).type)]
+    if len(numeric) != 1:
+        return None
+    return f"{table.path}: column {numeric[0]!r} was left out; name it if it holds edge weights"
+
+
+def _is_numeric(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _from_arrays(path: Path, weight: str | None) -> Edges | sp.csr_array:
@@ -84,13 +104,12 @@ def _from_arrays(path: Path, weight: str | None) -> Edges | sp.csr_array:
             f"{path} must hold edge_index, or source and target, or a sparse matrix; it has "
             f"{', '.join(map(repr, arrays))}"
         )
-    names = (weight,) if weight else WEIGHT_ARRAYS
-    found = next((name for name in names if name in arrays), None)
-    if weight and found is None:
+    if weight and weight not in arrays:
         raise DataError(f"{path} has no array {weight!r}")
+    found = weight or _find_weight(path, list(arrays))
     columns = {"source": ends[0], "target": ends[1]}
     if found:
-        columns[WEIGHT_NAME] = arrays[found]
+        columns["weight"] = arrays[found]
     sizes = {name: np.shape(array) for name, array in columns.items()}
     if len(set(sizes.values())) > 1 or len(sizes["source"]) != 1:
         raise DataError(f"{path}: arrays of shapes {sizes} must be of one length, one per edge")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError
-from ..labels import is_unlabeled, labeled_mask
+from ..labels import is_unlabeled, labeled_mask, missing_words_note
 from .columns import Columns
 from .ids import PLAIN_INTEGER, Ids, are_whole, read_ids, row_numbers, to_integers
 from .matrices import MATRIX_SUFFIXES, read_arrays
@@ -41,6 +41,7 @@ class Labels:
     class_names: np.ndarray
     split: np.ndarray | None
     name: str  # of the column
+    note: str | None = None  # about words that were taken for missing labels
 
 
 def read_labels(path: Path, columns: Columns) -> Labels:
@@ -89,7 +90,7 @@ def take_labels(table: Table, ids: Ids, label: str, split: str | None) -> Labels
     codes = np.full(len(values), -1)
     class_names, codes[known] = np.unique(values[known].tolist(), return_inverse=True)
     parts = None if split is None else split_values(table, split)
-    return Labels(ids, codes, class_names, parts, label)
+    return Labels(ids, codes, class_names, parts, label, missing_words_note(values))
 
 
 def _label_values(table: Table, name: str) -> np.ndarray:

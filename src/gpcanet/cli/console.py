@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..errors import DataWarning
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import Progress, TaskID
@@ -39,6 +41,7 @@ class Console:
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet, self.as_json = quiet, as_json
         self.seconds: dict[str, float] = {}
+        self.warned: set[str] = set()
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         warnings.showwarning = self._show_warning
@@ -144,8 +147,14 @@ class Console:
         else:
             print(text, file=sys.stderr)
 
-    def _show_warning(self, message: Warning | str, *_: Any, **__: Any) -> None:
-        self.note(f"note: {message}")
+    def _show_warning(
+        self, message: Warning | str, category: type[Warning], *_: Any, **__: Any
+    ) -> None:
+        if issubclass(category, DataWarning):  # too serious for --quiet
+            self.warned.add(str(message))
+            self._print_above_bars(f"warning: {message}")
+        else:
+            self.note(f"note: {message}")
 
 
 def _can_draw() -> bool:

@@ -188,7 +188,9 @@ DataDir = Annotated[
 Offline = Annotated[
     bool, _option(_RUN, "--offline", help="Never use the network [GPCANET_OFFLINE].")
 ]
-Quiet = Annotated[bool, _option(_RUN, "--quiet", "-q", help="Say nothing but results and errors.")]
+Quiet = Annotated[
+    bool, _option(_RUN, "--quiet", "-q", help="Only results, errors and warnings about the data.")
+]
 AsJson = Annotated[bool, _option(_RUN, "--json", help="Results as JSON on standard output.")]
 
 
@@ -269,7 +271,8 @@ class Input:
         told = f"{data.name}: {data.graph.summary()}, {data.X.shape[1]:,} features"
         console.note(told)
         for note in data.notes:
-            console.note(note)
+            if note not in console.warned:
+                console.note(note)
         return data
 
     def _refuse_options_of_files(self) -> None:

@@ -92,6 +92,7 @@ def run(
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         **result.to_json(),
         "report": None if report is None else report.values(),
+        "notes": list(dataset.notes),
         "phases": console.seconds,
         "written": results.written,
     }  # fmt: skip

@@ -28,6 +28,12 @@ TABLE_SUFFIXES = (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
 _QUOTED = re.compile(rb'(^|[,;\t])"[^"]*(?:""[^"]*)*"(?!")')
 _OPEN_QUOTE = re.compile(rb'(^|[,;\t])"')
 
+#: A first row 0, 1, 2, ... of at least this many columns is a header: the names that pandas gives
+#: to columns without names. In a narrower table it is as likely a row of data.
+NUMBERED_COLUMNS = 3
+
+_INTEGER = re.compile(r"\s*[0-9]+\s*$")
+
 
 def suffix_of(path: Path) -> str:
     """The suffix that tells the format: of ``edges.csv.gz`` it is ``.csv``."""
@@ -40,8 +46,16 @@ def suffix_of(path: Path) -> str:
 class Table:
     """The columns of a file, and where in it each row is."""
 
-    def __init__(self, path: Path, columns: Any, *, has_header: bool | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        columns: Any,
+        *,
+        has_header: bool | None = None,
+        starts_with_numbers: bool = False,
+    ) -> None:
         self.path = path
+        self.starts_with_numbers = starts_with_numbers  # the first row, header or not: 0, 1, ...
         self._columns = columns
         self._has_header = has_header  # None where there are no lines
         names = sorted(columns.column_names)
@@ -151,16 +165,20 @@ class Table:
         return f"it has {shown}{more}"
 
 
-def read_table(path: Path, *, as_text: Callable[[str], bool]) -> Table:
+def read_table(
+    path: Path, *, as_text: Callable[[str], bool], numbers_may_be_names: bool = False
+) -> Table:
     """Read CSV, TSV (both also packed by gzip, bzip2 or zstandard) or Parquet.
 
-    Columns that are to be text are read from CSV as they stand, so that an id 007 stays 007.
+    Columns that are to be text are read from CSV as they stand, so that an id 007 stays 007. A
+    first row of numbers is data; with ``numbers_may_be_names``, 0, 1, 2, ... is a header, and it
+    is an error if that remains open.
     """
     suffix = suffix_of(path)
     if suffix in PARQUET_SUFFIXES:
         return Table(path, _read_parquet(path))
     if suffix in TEXT_SUFFIXES:
-        return _read_csv(path, as_text)
+        return _read_csv(path, as_text, numbers_may_be_names)
     raise DataError(f"{path}: {suffix or 'no suffix'} is no table; use {', '.join(TABLE_SUFFIXES)}")
 
 
@@ -190,12 +208,15 @@ def _read_parquet(path: Path) -> Any:
         raise DataError(f"{path} is no readable Parquet file: {first_line(error)}") from None
 
 
-def _read_csv(path: Path, as_text: Callable[[str], bool]) -> Table:
+def _read_csv(path: Path, as_text: Callable[[str], bool], numbers_may_be_names: bool) -> Table:
     first = _first_row(path)
     delimiters = "\t" if suffix_of(path) == ".tsv" else ",;\t"
     delimiter = max(delimiters, key=lambda mark: len(_cells(path, first, mark)))
     names = _cells(path, first, delimiter)
     has_header = not all(map(_is_number, names))
+    is_running = _are_running(names)
+    if not has_header and numbers_may_be_names:
+        has_header = _is_numbered_header(path, names, delimiter)
     if not has_header:
         names = [f"f{i}" for i in range(len(names))]  # as pyarrow calls them
 
@@ -220,12 +241,35 @@ def _read_csv(path: Path, as_text: Callable[[str], bool]) -> Table:
             columns = read(source, use_threads=False)  # slower, but it knows the row
         except (pa.ArrowException, OSError) as error:
             raise _csv_error(path, error) from None
-    table = Table(path, columns, has_header=has_header)
+    table = Table(path, columns, has_header=has_header, starts_with_numbers=is_running)
     for name in table.names:
         if pa.types.is_binary(table.column(name).type):
             row = _first_not_utf8(table.column(name))
             raise DataError(f"{table.place(row)}: not UTF-8 text; convert the file to UTF-8")
     return table
+
+
+def _is_numbered_header(path: Path, names: list[str], delimiter: str) -> bool:
+    """Whether a first row of numbers is a header; raise if it may be either."""
+    if _are_running(names) and len(names) >= NUMBERED_COLUMNS:
+        return True
+    is_open = _are_running(names)
+    if not is_open and len(set(names)) == len(names) and all(map(_INTEGER.match, names)):
+        # Distinct integers above fractions in every column: other columns of pandas, or years.
+        second = next(itertools.islice(_rows(path), 1, None), None)
+        cells = [] if second is None else _cells(path, second[1], delimiter)
+        is_open = any(cells) and not any(map(_INTEGER.match, cells))
+    if is_open:
+        row = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise DataError(
+            f"{path}: its first row ({row}) may be a header or the features of a node; add a first "
+            f"row with names of the columns, or rename them"
+        )
+    return False
+
+
+def _are_running(names: list[str]) -> bool:
+    return all(name.strip() == str(i) for i, name in enumerate(names))
 
 
 def _cells(path: Path, row: bytes, delimiter: str) -> list[str]:

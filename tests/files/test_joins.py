@@ -123,6 +123,15 @@ def test_a_split_beside_the_features_counts_for_labels_elsewhere(tmp_path):
         load(tmp_path, features=features, edges=EDGES, labels="id,label,split\nx,r,test\n")
 
 
+def test_labels_joined_by_position_are_noted(tmp_path):
+    labels = "paper,label\nz,r\ny,g\nx,r\n"
+    data = load(tmp_path, features=FEATURES, edges=EDGES, labels=labels)
+    noted = "labels.csv has no column of node ids: label i is that of node i"
+    assert any(note.endswith(noted) for note in data.notes)
+    data = load(tmp_path, features=FEATURES, edges=EDGES, labels=labels.replace("paper", "id"))
+    assert not any(note.endswith(noted) for note in data.notes)
+
+
 def test_what_was_dropped_or_not_used_is_noted(tmp_path):
     data = load(
         tmp_path,

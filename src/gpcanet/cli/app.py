@@ -50,6 +50,9 @@ OPTION_WORDS = {
     "a file of them, or a number of neighbors": "--edges or --neighbors",
     "n_components=": "--components ",
     "memory_limit=": "--memory-limit ",
+    "id_column and": "--id and",
+    "label_column": "--label",
+    "split_column": "--split",
     "data_dir names": "--data-dir names",
     "n_iter is for": "--iterations is for",
 }

@@ -16,7 +16,7 @@ from ..datasets.dataset import Dataset
 from ..datasets.synthetic import neighbor_graph
 from ..errors import DataError, DataWarning
 from ..graph import Graph
-from .columns import Columns
+from .columns import Columns, check_distinct
 from .edges import Edges, check_adjacency, read_edges
 from .features import Features, read_features
 from .ids import Ids, alike, check_unique
@@ -56,7 +56,7 @@ def load_files(
     id_column : str, optional
         Column of node ids in features and labels (in a file without it, the default counts). By
         default "id", "node_id" or "node", in letters of either case, or the index that pandas
-        wrote.
+        wrote (in Parquet also a range, unless it is the default: 0, 1, 2, ...).
     source, target, weight : str
         Columns of the edges. ``weight`` is by default "weight", if there is one.
     label_column : str, optional
@@ -94,6 +94,7 @@ def load_files(
 
     ``notes`` reports which it was, wherever the row is 0, 1, ... or the features have no header.
     """
+    check_distinct(source=source, target=target, weight=weight)
     columns = Columns(id_column, label_column, split_column, tuple(ignore))
     told = None
     if labels is not None:
@@ -114,6 +115,8 @@ def load_files(
         notes += _first_row_notes(found.source.table, "an edge")
     if told is not None:
         notes += _first_row_notes(told.ids.table, "a label")
+        if told.ids.are_rows and labels is not None:
+            notes.append(f"{labels} has no column of node ids: label i is that of node i")
     where = nodes.path if edges is None else Path(edges)
     graph = _join_graph(nodes, found, where, neighbors, drop_unknown, notes)
     y, train, validation, test = _join_labels(nodes, told, drop_unknown, notes)

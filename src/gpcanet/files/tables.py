@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +53,12 @@ class Table:
         *,
         has_header: bool | None = None,
         starts_with_numbers: bool = False,
+        index_names: Sequence[str] = (),
+        has_lost_index: bool = False,
     ) -> None:
         self.path = path
+        self.index_names = list(index_names)  # columns in which pandas wrote its index
+        self.has_lost_index = has_lost_index  # pandas stated one, but for other rows
         self.starts_with_numbers = starts_with_numbers  # the first row, header or not: 0, 1, ...
         self._columns = columns
         self._has_header = has_header  # None where there are no lines
@@ -90,16 +94,6 @@ class Table:
         if self._has_header is None:
             return f"{self.path}, row {row}"
         return f"{self.path}, line {_line_of(self.path, row + self._has_header)}"
-
-    def index_columns(self) -> list[str]:
-        """The columns in which pandas wrote its index, if it did."""
-        if self.is_text:
-            return [""] if self.names and self.names[0] == "" else []
-        try:
-            stated = (self._columns.schema.pandas_metadata or {}).get("index_columns", [])
-        except (ValueError, AttributeError):  # not what pandas writes
-            return []
-        return [name for name in stated if isinstance(name, str) and name in self.names]
 
     def numbers(self, name: str) -> np.ndarray:
         """A column of numbers, or a block of columns where each value is a list of them."""
@@ -144,6 +138,12 @@ class Table:
 
     def _not_numbers(self, name: str, column: Any) -> DataError:
         advice = "mend it, ignore the column, or name it as the label"
+        if pa.types.is_dictionary(column.type):
+            return DataError(
+                f"{self.path}: column {name!r} holds categories ({column.type.value_type}), not "
+                f"numbers; give a column of 0 and 1 per category (pandas.get_dummies), ignore the "
+                f"column, or name it as the label"
+            )
         text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         if not (text and self.is_text):
             return DataError(
@@ -176,7 +176,7 @@ def read_table(
     """
     suffix = suffix_of(path)
     if suffix in PARQUET_SUFFIXES:
-        return Table(path, _read_parquet(path))
+        return _with_index_of_pandas(path, _read_parquet(path))
     if suffix in TEXT_SUFFIXES:
         return _read_csv(path, as_text, numbers_may_be_names)
     raise DataError(f"{path}: {suffix or 'no suffix'} is no table; use {', '.join(TABLE_SUFFIXES)}")
@@ -206,6 +206,42 @@ def _read_parquet(path: Path) -> Any:
         return columns
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise DataError(f"{path} is no readable Parquet file: {first_line(error)}") from None
+
+
+def _with_index_of_pandas(path: Path, columns: Any) -> Table:
+    """A table of Parquet columns and the index that pandas stated in its metadata.
+
+    A range is stated without a column. The default, 0, 1, 2, ..., is the position of each row; any
+    other becomes a column.
+    """
+    try:
+        stated = (columns.schema.pandas_metadata or {}).get("index_columns", [])
+    except (ValueError, AttributeError):  # not what pandas writes
+        stated = []
+    names = [name for name in stated if isinstance(name, str) and name in columns.column_names]
+    for entry in stated:
+        index = _range_of(entry)
+        if index is None or (index.start, index.step) == (0, 1):
+            continue
+        if len(index) != columns.num_rows:
+            return Table(path, columns, has_lost_index=True)
+        name = entry["name"] if isinstance(entry.get("name"), str) else "id"
+        while name in columns.column_names:
+            name += "_"
+        columns = columns.append_column(
+            name, pa.array(np.arange(index.start, index.stop, index.step))
+        )
+        names.append(name)
+    return Table(path, columns, index_names=names)
+
+
+def _range_of(entry: Any) -> range | None:
+    if not isinstance(entry, dict) or entry.get("kind") != "range":
+        return None
+    bounds: list[Any] = [entry.get(key) for key in ("start", "stop", "step")]
+    if not all(isinstance(bound, int) and abs(bound) < 2**62 for bound in bounds) or not bounds[2]:
+        return None
+    return range(*bounds)
 
 
 def _read_csv(path: Path, as_text: Callable[[str], bool], numbers_may_be_names: bool) -> Table:
@@ -241,7 +277,13 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], numbers_may_be_names: 
             columns = read(source, use_threads=False)  # slower, but it knows the row
         except (pa.ArrowException, OSError) as error:
             raise _csv_error(path, error) from None
-    table = Table(path, columns, has_header=has_header, starts_with_numbers=is_running)
+    table = Table(
+        path,
+        columns,
+        has_header=has_header,
+        starts_with_numbers=is_running,
+        index_names=[""] if names[:1] == [""] else [],
+    )
     for name in table.names:
         if pa.types.is_binary(table.column(name).type):
             row = _first_not_utf8(table.column(name))

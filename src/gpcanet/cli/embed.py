@@ -18,7 +18,7 @@ from .options import Input, Results
 def run(console: Console, data: Input, settings: dict[str, Any], results: Results) -> None:
     if not results.written:
         raise InputError("nothing to write: give --output, --save-model or both")
-    results.check(settings)
+    results.check(settings, data)
     model = GPCA(**settings) if results.model is None else load_model(results.model)
     if not isinstance(model, GPCA):
         raise InputError(f"{results.model} is a {type(model).__name__}; use gpcanet classify")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic import check_target
 from ..errors import InputError
 from ..files import write_predictions
 from .console import Console
@@ -31,9 +30,7 @@ def run(
     results: Results,
     checkpoint: Path | None,
 ) -> None:
-    results.check({})
-    if checkpoint is not None:
-        check_target(checkpoint, overwrite=True)
+    results.check({}, data, checkpoint=checkpoint)
     try:
         from ..nn.data import NodeData
         from ..nn.start import starting_model

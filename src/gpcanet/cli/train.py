@@ -49,7 +49,8 @@ def run(
     nodes = NodeData.of(dataset)
     with console.phase("initialising"):
         model, told = starting_model(model_name, nodes, init=init, seed=how.seed, **shape, **gpca)
-    console.note(str(told))
+    for line in str(told).splitlines():
+        console.note(line)
     with console.phase("training"):
         notes = {"model": model_name, "init": init}
         try:

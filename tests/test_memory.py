@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import gpcanet.memory
 from gpcanet import GPCA, GPCAClassifier, Graph
@@ -107,6 +110,107 @@ def test_a_system_that_does_not_tell(monkeypatch, content):
 
     monkeypatch.setattr(gpcanet.memory.Path, "read_text", read_text)
     assert available_bytes() is None
+
+
+# -- containers ---------------------------------------------------------------------------------
+
+MIB = 2**20
+V2, V1 = "sys/fs/cgroup", "sys/fs/cgroup/memory"
+
+
+def write_system(root, free=1000, cgroup=None):
+    files = {"proc/meminfo": f"MemTotal: 9999999 kB\nMemAvailable: {free * 1024} kB\n"}
+    if cgroup is not None:
+        files["proc/self/cgroup"] = cgroup
+    write_tree(root, files)
+
+
+def write_tree(root, files):
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(str(content))
+
+
+def v2(folder, limit, used, cache=0):
+    limit = limit if isinstance(limit, str) else limit * MIB
+    return {
+        f"{folder}/memory.max": f"{limit}\n",
+        f"{folder}/memory.current": f"{used * MIB}\n",
+        f"{folder}/memory.stat": f"anon 7\ninactive_file {cache * MIB}\nactive_file 5\n",
+    }
+
+
+def v1(folder, limit, used, cache=0):
+    return {
+        f"{folder}/memory.limit_in_bytes": f"{limit * MIB}\n",
+        f"{folder}/memory.usage_in_bytes": f"{used * MIB}\n",
+        f"{folder}/memory.stat": f"inactive_file 1\ntotal_inactive_file {cache * MIB}\n",
+    }
+
+
+UNLIMITED_V1 = 9223372036854771712 // MIB
+CGROUPS = {
+    "no container": (None, {}, 1000),
+    "the container is the root": ("0::/\n", v2(V2, 500, 100), 400),
+    "no limit": ("0::/\n", v2(V2, "max", 100), 1000),
+    "a limit above what is free": ("0::/\n", v2(V2, 5000, 100), 1000),
+    "cached files can be given up": ("0::/\n", v2(V2, 500, 400, cache=300), 400),
+    "a nested cgroup": (
+        "0::/user/job\n",
+        v2(V2, "max", 0) | v2(f"{V2}/user", 700, 100) | v2(f"{V2}/user/job", 300, 100),
+        200,
+    ),
+    "a parent is tighter": (
+        "0::/user/job\n", v2(f"{V2}/user", 700, 650) | v2(f"{V2}/user/job", 300, 100), 50
+    ),
+    "over the limit": ("0::/\n", v2(V2, 100, 150), 0),
+    "the path is the host's": ("0::/../../docker/abc\n", v2(V2, 500, 100), 400),
+    "no list of cgroups": (None, v2(V2, 500, 100), 400),
+    "version 1": ("5:cpu,memory:/docker/abc\n0::/\n", v1(f"{V1}/docker/abc", 500, 100), 400),
+    "version 1, the path is the host's": ("4:memory:/docker/abc\n", v1(V1, 500, 100), 400),
+    "version 1, no limit": ("4:memory:/\n", v1(V1, UNLIMITED_V1, 100), 1000),
+    "version 1, cached files": ("4:memory:/\n", v1(V1, 500, 400, cache=300), 400),
+    "another controller": ("4:cpu:/a\n", v1(f"{V1}/a", 500, 100), 1000),
+    "nonsense": ("a\n:\n4:memory\n\n", {f"{V2}/memory.max": "many"}, 1000),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CGROUPS)
+def test_the_limit_of_a_container_counts(tmp_path, case):
+    cgroup, files, expected = CGROUPS[case]
+    write_system(tmp_path, cgroup=cgroup)
+    write_tree(tmp_path, files)
+    assert available_bytes(tmp_path) == expected * MIB
+
+
+def test_a_container_without_meminfo_still_has_its_limit(tmp_path):
+    write_tree(tmp_path, v2(V2, 500, 100))
+    assert available_bytes(tmp_path) == 400 * MIB
+
+
+@given(
+    free=st.integers(1, 2000),
+    limits=st.lists(
+        st.tuples(st.none() | st.integers(1, 2000), st.integers(0, 2000)), min_size=1, max_size=5
+    ),
+    version=st.sampled_from([v1, v2]),
+)
+@settings(deadline=None, max_examples=50)
+def test_the_tightest_of_all_limits_counts(free, limits, version):
+    with tempfile.TemporaryDirectory() as name:
+        folder = {v1: V1, v2: V2}[version]
+        path, expected = "", free
+        for depth, (limit, used) in enumerate(limits):
+            if limit is not None:
+                write_tree(Path(name), version(folder + path, limit, used))
+                expected = min(expected, max(0, limit - used))
+            path += f"/g{depth}"
+        write_system(Path(name), free, {v1: f"3:memory:{path}\n", v2: f"0::{path}\n"}[version])
+        assert available_bytes(Path(name)) == expected * MIB
+
+
+# -- estimates ----------------------------------------------------------------------------------
 
 
 def bytes_of(X, **parameters):

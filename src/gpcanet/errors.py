@@ -27,3 +27,7 @@ class DataUnavailableError(DataError):
 
 class TrainingDivergedError(InputError):
     """The loss, a weight or an output is not finite any more."""
+
+
+class DataWarning(UserWarning):
+    """Files were read in a way that is probably not what the user meant."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,9 @@ from .graph import Graph
 
 #: What loading compiled code takes.
 BYTES_OF_CODE = 64 * 2**20
+
+#: From here on a limit of cgroups stands for none.
+UNLIMITED = 2**60
 
 #: Estimates below this are not worth a word.
 WORTH_TELLING = 2**30
@@ -57,16 +62,81 @@ def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labelled: i
     return fit_bytes(gpca, graph, X) + scaled + n_rows * gpca._width(X) * item
 
 
-def available_bytes() -> int | None:
-    """Memory that is free to use, where the system tells."""
+def available_bytes(root: Path = Path("/")) -> int | None:
+    """Free memory of the system or of the container, whichever is less; None if not stated.
+
+    ``root`` is the folder that holds ``proc`` and ``sys``.
+    """
+    known = [free for free in (_system_free(root), *_cgroups_free(root)) if free is not None]
+    return min(known, default=None)
+
+
+def _system_free(root: Path) -> int | None:
+    free = _entry(root / "proc/meminfo", "MemAvailable:")
+    return None if free is None else free * 1024
+
+
+def _cgroups_free(root: Path) -> Iterator[int | None]:
+    """What is left of each memory limit on this process: of its cgroups and their ancestors."""
+    for line in ["0::/", "0:memory:/", *_text(root / "proc/self/cgroup").splitlines()]:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        for version in CGROUP_VERSIONS:
+            if version.controller in controllers.split(","):
+                # A container may see its own cgroup at the mount, whatever the path.
+                parts = [part for part in path.split("/") if part not in ("", "..")]
+                for depth in range(len(parts) + 1):
+                    yield version.free(root.joinpath(version.mount, *parts[:depth]))
+
+
+@dataclass(frozen=True)
+class CgroupVersion:
+    """Where a version of cgroups keeps the memory limit, the use, and the cache within it."""
+
+    controller: str
+    mount: str
+    limit: str
+    used: str
+    reclaimable: str  # cache of files, which the kernel gives up before the limit is reached
+
+    def free(self, folder: Path) -> int | None:
+        limit, used = _integer(folder / self.limit), _integer(folder / self.used)
+        if limit is None or used is None or limit >= UNLIMITED:
+            return None
+        cache = _entry(folder / "memory.stat", self.reclaimable) or 0
+        return max(0, limit - max(0, used - cache))
+
+
+CGROUP_VERSIONS = (
+    CgroupVersion("", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    CgroupVersion(
+        "memory",
+        "sys/fs/cgroup/memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
+)
+
+
+def _text(path: Path) -> str:
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name == "MemAvailable":
-            return int(value.split()[0]) * 1024
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _integer(path: Path) -> int | None:
+    text = _text(path).strip()
+    return int(text) if text.isdecimal() else None  # "max" stands for no limit
+
+
+def _entry(path: Path, name: str) -> int | None:
+    """The number after a name at the beginning of a line."""
+    for line in _text(path).splitlines():
+        words = line.split()
+        if len(words) > 1 and words[0] == name and words[1].isdecimal():
+            return int(words[1])
     return None
 
 

@@ -92,6 +92,25 @@ def test_unknown_nodes_are_dropped_where_that_is_wished(gpcanet):
     assert (ended.code, json.loads(ended.out)["edges"]) == (0, 2)
 
 
+@pytest.mark.filterwarnings("always::gpcanet.errors.DataWarning")
+@pytest.mark.parametrize("options", [[], ["--quiet"], ["--json"], ["--quiet", "--json"]])
+def test_dropping_most_edges_is_a_warning_even_if_quiet(gpcanet, options):
+    ended = gpcanet(*write_small(FEATURES, EDGES + "2,9\n8,3\n7,1\n"), "--drop-unknown", *options)
+    sentence = "3 of 5 edges of e.csv dropped: their nodes are not in f.csv; check the ids"
+    assert ended.code == 0
+    assert ended.err.count(sentence) == 1
+    assert f"warning: {sentence}\n" in ended.err
+    assert "--quiet" not in options or ended.err.count("\n") == 1
+    if "--json" in options:
+        assert sentence in json.loads(ended.out)["notes"]
+
+
+def test_dropping_all_edges_is_an_error(gpcanet):
+    ended = gpcanet(*write_small(FEATURES, "source,target\n7,8\n"), "--drop-unknown")
+    assert "1 of 1 edges of e.csv dropped" in ended.complaint
+    assert not Path("z.csv").exists()
+
+
 class Malicious:
     def __reduce__(self):
         return Path.touch, (Path("was-run").absolute(),)

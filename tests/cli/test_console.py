@@ -9,14 +9,17 @@ import struct
 import subprocess
 import sys
 import termios
+import unicodedata
 import warnings
 from pathlib import Path
 
 import pytest
 from command import process, write_blocks
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpcanet import __version__
-from gpcanet.cli.console import Console
+from gpcanet.cli.console import Console, escaped
 from gpcanet.linalg.progress import progress_to, report
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "pyarrow", "matplotlib", "safetensors")
@@ -90,6 +93,77 @@ def test_piped_lines_are_whole_and_end_without_blanks(gpcanet):
     out = gpcanet("datasets", "info", "cora").out
     assert len(out.splitlines()) == 8
     assert not [line for line in out.splitlines() if line != line.rstrip()]
+
+
+# -- what files may hold -----------------------------------------------------------------------
+
+#: Sets the title of a terminal, clears it, and reverses the letters that follow.
+ESC = "\x1b]0;title\x07\x1b[2J\x9b1m\u202e"
+SHOWN = r"\x1b]0;title"
+PRINTABLE = "\n"
+
+
+def write_hostile(name=ESC, *, ids="n", column="a", kind="kind", cell="1.5"):
+    """Twelve nodes of two classes; ESC wherever it is asked for."""
+    rows = [f"{ids}{i},{i % 3},{kind}{i % 2},{cell}\n" for i in range(12)]
+    edges = [f"{ids}{i},{ids}{(i + 2) % 12}\n" for i in range(12)]
+    features, ends = Path(f"f{name}.csv"), Path("e.csv")
+    features.write_text(f"id,{column},label,b\n" + "".join(rows))
+    ends.write_text("source,target\n" + "".join(edges))
+    return ["-f", features, "-e", ends]
+
+
+HOSTILE = {
+    "file name in notes and results": ({}, ["embed", "-o", f"z{ESC}.csv"]),
+    "file name in an error": ({}, ["embed", "-o", f"z{ESC}.xlsx"]),
+    "class name in tables": ({"kind": ESC, "name": ""}, ["classify", "--test-share", "0.5"]),
+    "id": ({"ids": ESC, "name": ""}, ["embed", "-e", "unknown.csv", "-o", "z.csv"]),
+    "cell": ({"cell": ESC, "name": ""}, ["embed", "-o", "z.csv"]),
+    "row of a wrong length": ({"cell": f"1,{ESC}", "name": ""}, ["embed", "-o", "z.csv"]),
+    "column": ({"column": ESC, "name": ""}, ["embed", "--label", "none", "-o", "z.csv"]),
+    "option": ({"name": ""}, ["embed", f"--{ESC}"]),
+    "dataset": (None, ["embed", ESC, "-o", "z.csv"]),
+    "unknown label in a split": ({"name": ""}, ["embed", "--split", "label", "-o", "z.csv"]),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("small_search")
+@pytest.mark.parametrize("case", HOSTILE)
+def test_control_characters_are_shown_as_text(gpcanet, case):
+    files, (command, *options) = HOSTILE[case]
+    Path("unknown.csv").write_text(f"source,target\n{ESC}1,{ESC}q\n")
+    ended = gpcanet(command, *([] if files is None else write_hostile(**files)), *options)
+    said = ended.out + ended.err
+    assert not [c for c in said if c not in PRINTABLE and unicodedata.category(c) in ("Cc", "Cf")]
+    assert SHOWN in said or case.startswith("unknown")
+
+
+@pytest.mark.usefixtures("small_search")
+def test_json_holds_control_characters_as_escapes(gpcanet):
+    ended = gpcanet("classify", *write_hostile("", kind=ESC), "--test-share", "0.5", "--json")
+    assert "\x1b" not in ended.out
+    assert json.loads(ended.out)["report"]["classes"][0] == f"{ESC}0"
+
+
+@given(st.text())
+def test_what_is_escaped_is_printable_and_otherwise_unchanged(text):
+    shown = escaped(text)
+    assert not [c for c in shown if unicodedata.category(c) in ("Cc", "Zl", "Zp")]
+    if text.isprintable():
+        assert shown == text
+
+
+def test_terminals_get_styles_but_no_control_characters_of_files():
+    files = write_hostile(kind=ESC)
+    out, drawn = run_on_terminal(
+        "classify", *files, "--test-share", 0.5, "-o", f"p{ESC}.csv",
+        result_too=True, TERM="xterm-256color",
+    )  # fmt: skip
+    said = out + drawn
+    assert "\x1b[" in said  # bold headings, and a bar
+    for part in ("\x1b]0;", "\x1b[2J", "\x9b", "\u202e"):
+        assert part not in said
+    assert SHOWN in said
 
 
 # -- the console -------------------------------------------------------------------------------

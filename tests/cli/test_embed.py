@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from command import read_table, write_blocks
-from own_files import N_NODES, make_source, write_edges, write_features, write_labels
+from own_files import N_NODES, make_source, write, write_edges, write_features, write_labels
 
 from gpcanet import GPCA, Graph, load_model, save_model
 from gpcanet.datasets import load
@@ -89,13 +89,31 @@ def test_every_option_reaches_gpca(gpcanet, options, parameters):
     assert Z.shape != plain.shape or np.abs(Z - plain).max() > 1e-3
 
 
-def test_ghost_edges_come_only_from_labels_that_the_split_shows(gpcanet):
+def test_ghost_edges_come_only_from_training_labels(gpcanet):
     data = load("digits")
     assert gpcanet("embed", "digits", "-k", 3, "-b", 0.5, "-o", "z.npz").code == 0
     fit = GPCA(3, beta=0.5).fit_transform
     Z = read_embedding(Path("z.npz"))[1]
-    np.testing.assert_array_equal(Z, fit(data.X, data.visible_labels(), graph=data.graph))
-    assert np.abs(Z - fit(data.X, data.y, graph=data.graph)).max() > 1e-3
+    train = np.full_like(data.y, -1)
+    train[data.train] = data.y[data.train]
+    np.testing.assert_array_equal(Z, fit(data.X, train, graph=data.graph))
+    for y in (data.visible_labels(), data.y):
+        assert np.abs(Z - fit(data.X, y, graph=data.graph)).max() > 1e-3
+
+
+def test_validation_and_test_labels_of_files_do_not_change_the_embedding(gpcanet):
+    source = make_source(IDS)
+    files = write_files(source)
+    split = np.resize(["train", "validation", "test"], N_NODES)
+    embeddings = []
+    for seed in range(3):
+        other = np.random.default_rng(seed).choice(["red", "green", "blue"], N_NODES)
+        labels = np.where(split == "train", source.labels.astype(str), other)
+        write({"id": IDS, "label": labels, "split": split}, Path("labels.csv"))
+        options = ["--labels", "labels.csv", "-b", 0.3, "-o", "z.csv", "--force"]
+        assert gpcanet("embed", *files, *options).code == 0
+        embeddings.append(Path("z.csv").read_bytes())
+    assert len(set(embeddings)) == 1
 
 
 def test_a_saved_model_gives_the_same_bytes_and_takes_other_files(gpcanet):

@@ -85,3 +85,17 @@ def test_digits_need_no_network_and_are_always_the_same():
     split = np.concatenate([first.train, first.validation, first.test])
     np.testing.assert_array_equal(np.sort(split), np.arange(1797))
     assert [len(first.validation), len(first.test)] == [300, 1447]
+
+
+def test_a_dataset_is_printed_in_one_line():
+    assert repr(load("digits", offline=True)) == (
+        "Dataset('digits', Graph(n_nodes=1797, n_edges=12340, weighted=False), "
+        "X=(1797, 64) float64, n_classes=10, split: train=50, validation=300, test=1447)"
+    )
+
+
+@pytest.mark.parametrize("name", [pytest.param("cora", marks=real_data)])
+def test_a_sparse_dataset_is_printed_in_one_line(name):
+    text = repr(load(name, offline=True))
+    assert "X=sparse (2708, 1433) float32, n_classes=7, split: train=140," in text
+    assert len(text) < 200

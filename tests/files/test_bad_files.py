@@ -9,11 +9,13 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from own_files import EDGES, FEATURES, LABELS, load, npy, parquet
 
-from gpcanet.errors import DataError
+from gpcanet.errors import DataError, InputError
 
+CATEGORIES = pa.array(["u", "v", "u"]).dictionary_encode()
 E3 = "source,target\n0,1\n1,2\n"
 
 ROWS = [
@@ -123,6 +125,14 @@ COLUMNS = [
      {"features": FEATURES.replace("id", "key"), "labels": LABELS.replace("id", "name"),
       "id_column": "key"},
      r"labels\.csv has no column 'key'; it has 'name', 'label'"),
+    ("two labels", {"features": "id,a,label,labels\nx,1,r,s\ny,2,r,s\nz,3,g,s\n"},
+     r"features\.csv: which column is the label\? Name one of 'label', 'labels'$"),
+    ("two splits", {"features": "id,a,split,Split\nx,1,test,\ny,2,,\nz,3,,\n"},
+     r"features\.csv: which column is the split\? Name one of 'split', 'Split'$"),
+    ("categories", {"features": parquet(id=["x", "y", "z"], a=[1, 2, 3], kind=CATEGORIES)},
+     r"features\.parquet: column 'kind' holds categories \(string\), .*get_dummies.*ignore"),
+    ("text in Parquet", {"features": parquet(id=["x", "y", "z"], kind=["u", "v", "u"])},
+     r"features\.parquet: column 'kind' holds string, not numbers; mend it, ignore the column"),
     ("no label", {"labels": LABELS, "label_column": "q"}, r"labels\.csv has no column 'q'"),
     ("no label in features", {"label_column": "q"},
      r"features\.csv has no column 'q'; it has 'id', 'a"),
@@ -185,6 +195,20 @@ def test_a_bad_file_is_named_in_one_sentence(tmp_path, case, pattern):
     with pytest.raises(DataError, match=pattern) as caught:
         load(tmp_path, **case)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"source": "target"}, "source and target are both 'target'"),
+        ({"weight": "source"}, "source and weight are both 'source'"),
+        ({"id_column": "a", "label_column": "a"}, "id_column and label_column are both 'a'"),
+        ({"label_column": "a", "split_column": "a"}, "label_column and split_column are both 'a'"),
+    ],
+)
+def test_one_column_cannot_serve_two_purposes(tmp_path, options, named):
+    with pytest.raises(InputError, match=f"^{named}; name two different columns$"):
+        load(tmp_path, **options)
 
 
 # -- deep inside a file that pyarrow reads in blocks, by several threads --------------------------

@@ -1,10 +1,11 @@
 """Nothing is joined by place that has an id, and no label becomes a feature."""
 
 import numpy as np
+import own_files
 import pytest
 from own_files import load, npz, parquet
 
-from gpcanet.errors import DataError
+from gpcanet.errors import DataError, DataWarning
 
 EDGES = "source,target\nx,y\ny,z\n"
 FEATURES = "id,a,b\nx,1,2\ny,3,4\nz,5,7\n"
@@ -122,6 +123,15 @@ def test_a_split_beside_the_features_counts_for_labels_elsewhere(tmp_path):
         load(tmp_path, features=features, edges=EDGES, labels="id,label,split\nx,r,test\n")
 
 
+def test_labels_joined_by_position_are_noted(tmp_path):
+    labels = "paper,label\nz,r\ny,g\nx,r\n"
+    data = load(tmp_path, features=FEATURES, edges=EDGES, labels=labels)
+    noted = "labels.csv has no column of node ids: label i is that of node i"
+    assert any(note.endswith(noted) for note in data.notes)
+    data = load(tmp_path, features=FEATURES, edges=EDGES, labels=labels.replace("paper", "id"))
+    assert not any(note.endswith(noted) for note in data.notes)
+
+
 def test_what_was_dropped_or_not_used_is_noted(tmp_path):
     data = load(
         tmp_path,
@@ -130,11 +140,40 @@ def test_what_was_dropped_or_not_used_is_noted(tmp_path):
         labels="id,label,split\nx,r,train\ny,g,\nq,g,test\n",
         drop_unknown=True,
     )
-    assert data.notes == (
-        "1 edges to unknown nodes dropped",
-        "1 labels of unknown nodes dropped",
+    assert [note.replace(f"{tmp_path}/", "") for note in data.notes] == [
+        "1 of 3 edges of edges.csv dropped: their nodes are not in features.csv",
+        "1 of 3 labels of labels.csv dropped: their nodes are not in features.csv",
         "2 nodes labelled, in 2 classes",
         "1 labelled nodes are in no part of the split, and not used",
+    ]
+
+
+@pytest.mark.parametrize("what", ["edges", "labels"])
+@pytest.mark.parametrize(("n_known", "n_unknown"), [(1, 0), (2, 2), (2, 3), (1, 9), (0, 1), (0, 3)])
+def test_dropping_more_than_half_warns_and_dropping_all_is_an_error(
+    tmp_path, what, n_known, n_unknown
+):
+    known, unknown = {"edges": ["x,y\n", "y,z\n"], "labels": ["x,r\n", "y,g\n"]}[what], "q{},r\n"
+    rows = known[:n_known] + [unknown.format(i) for i in range(n_unknown)]
+    header = {"edges": "source,target\n", "labels": "id,label\n"}[what]
+    files = {"features": FEATURES, "edges": EDGES, what: header + "".join(rows)}
+    dropped = (
+        rf"^{n_unknown} of {len(rows)} {what} of .*{what}\.csv dropped: their nodes are not in"
     )
-    with pytest.raises(DataError, match=r"no edge of .* joins two nodes of"):
-        load(tmp_path, features=FEATURES, edges="source,target\np,q\n", drop_unknown=True)
+    if n_known == 0:
+        with pytest.raises(DataError, match=dropped):
+            load(tmp_path, **files, drop_unknown=True)
+    elif n_unknown > n_known:
+        with pytest.warns(DataWarning, match=dropped) as warned:
+            data = load(tmp_path, **files, drop_unknown=True)
+        assert str(warned[0].message) in data.notes
+        assert warned[0].filename == own_files.__file__  # the caller of load_files
+    else:
+        notes = load(tmp_path, **files, drop_unknown=True).notes
+        assert sum("dropped" in note for note in notes) == (n_unknown > 0)
+
+
+def test_rows_without_a_label_do_not_count_as_labels(tmp_path):
+    labels = "id,label\nx,\ny,\nz,\nq,r\n"
+    with pytest.raises(DataError, match=r"1 of 1 labels of .* dropped"):
+        load(tmp_path, features=FEATURES, edges=EDGES, labels=labels, drop_unknown=True)

@@ -2,12 +2,16 @@
 
 import decimal
 import gzip
+import itertools
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from own_files import EDGES, FEATURES, LABELS, Written, load, npy, npz, parquet, sparse_npz
 
 from gpcanet.errors import DataError
@@ -125,6 +129,54 @@ def test_the_index_of_pandas_is_the_ids_or_nothing(tmp_path, kind, write):
 def test_any_name_of_an_index_in_parquet_is_the_ids(tmp_path):
     features = pandas_parquet(FRAME.set_index(pd.Index(NAMES, name="paper")))
     assert load(tmp_path, features=features).graph.node_ids.tolist() == NAMES
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    start=st.integers(-5, 5),
+    step=st.sampled_from([1, 1, 2, -1, 7]),
+    n=st.integers(2, 6),
+    name=st.sampled_from([None, "paper", "a"]),
+    order=st.randoms(use_true_random=False),
+)
+def test_a_range_index_in_parquet_is_the_ids(tmp_path, start, step, n, name, order):
+    index = pd.RangeIndex(start, start + n * step, step, name=name)
+    rows = order.sample(range(n), n)
+    frame = pd.DataFrame({"a": np.arange(n) + 0.5}, index=index)
+    labels = pd.DataFrame({"label": np.array(rows)}, index=index[rows])  # by id, in any order
+    edges = "source,target\n" + "".join(f"{i},{j}\n" for i, j in itertools.pairwise(index))
+    labels = labels.to_csv(index_label="id")
+    data = load(tmp_path, features=pandas_parquet(frame), labels=labels, edges=edges)
+    assert edges_of(data) == [(i, i + 1) for i in range(n - 1)]
+    assert data.X.ravel().tolist() == frame["a"].tolist()
+    assert data.class_names[data.y].tolist() == list(range(n))
+    is_default = (start, step) == (0, 1)
+    assert (data.graph.node_ids is None) == is_default
+    if not is_default:
+        assert data.graph.node_ids.tolist() == index.tolist()
+
+
+def test_a_range_index_counts_in_labels_but_not_beside_an_id(tmp_path):
+    index = pd.RangeIndex(1, 4)
+    features = parquet(id=[3, 2, 1], a=[1.0, 2, 3])
+    labels = pandas_parquet(pd.DataFrame({"label": ["r", "g", "b"]}, index=index))
+    edges = "source,target\n1,2\n"
+    data = load(tmp_path, features=features, labels=labels, edges=edges)
+    assert data.class_names[data.y].tolist() == ["b", "g", "r"]
+    frame = pd.DataFrame({"id": [3, 2, 1], "a": [1.0, 2, 3]}, index=index)
+    data = load(tmp_path, features=pandas_parquet(frame), edges=edges)
+    assert data.graph.node_ids.tolist() == [3, 2, 1]
+    assert data.feature_names.tolist() == ["a"]
+
+
+def test_a_range_index_that_no_longer_fits_is_refused(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2, 3]}, index=pd.RangeIndex(1, 4))
+    less = Written("parquet", lambda path: pa.parquet.write_table(
+        pa.Table.from_pandas(frame).slice(0, 2), path))  # fmt: skip
+    with pytest.raises(
+        DataError, match=r"features\.parquet: its index of pandas is a range for an"
+    ):
+        load(tmp_path, features=less, edges="source,target\n0,1\n")
 
 
 def test_an_index_of_two_levels_is_neither_ids_nor_features(tmp_path):

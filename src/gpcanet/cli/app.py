@@ -18,7 +18,7 @@ from .. import __version__
 from ..errors import UserError
 from . import evidence
 from . import options as o
-from .console import Console, put
+from .console import Console, escaped, put
 
 app = typer.Typer(
     name="gpcanet",
@@ -50,6 +50,9 @@ OPTION_WORDS = {
     "a file of them, or a number of neighbors": "--edges or --neighbors",
     "n_components=": "--components ",
     "memory_limit=": "--memory-limit ",
+    "id_column and": "--id and",
+    "label_column": "--label",
+    "split_column": "--split",
     "data_dir names": "--data-dir names",
     "n_iter is for": "--iterations is for",
 }
@@ -102,7 +105,7 @@ def _raise_interrupt(*_: Any) -> None:
 
 
 def _end(sentence: str, code: int) -> None:
-    print(f"gpcanet: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"gpcanet: {escaped(' '.join(sentence.split()))}", file=sys.stderr)
     sys.exit(code)
 
 

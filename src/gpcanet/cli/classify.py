@@ -27,7 +27,7 @@ def run(
     results: Results,
     holding_out: dict[str, Any],
 ) -> None:
-    results.check({**settings, **holding_out})
+    results.check({**settings, **holding_out}, data)
     test_share, seed = holding_out.get("test_share", 0.2), holding_out.get("seed", 0)
     if not 0 <= test_share < 1:
         raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")

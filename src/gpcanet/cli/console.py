@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from ..errors import DataWarning
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,6 +23,19 @@ LONG_SECONDS = 2.0
 
 #: Piped output is as wide as it needs to be.
 PIPE_WIDTH = 1000
+
+#: Control characters, line separators, and marks that reverse the order of letters: in the names
+#: of users they could move the cursor, or make a line look like another.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def escaped(text: str) -> str:
+    r"""Text that is safe to print on a terminal.
+
+    >>> print(escaped("a\x1b[2Jb\n"))
+    a\x1b[2Jb\n
+    """
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def put(text: str) -> None:
@@ -39,6 +55,7 @@ class Console:
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet, self.as_json = quiet, as_json
         self.seconds: dict[str, float] = {}
+        self.warned: set[str] = set()
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         warnings.showwarning = self._show_warning
@@ -57,13 +74,20 @@ class Console:
 
     def _show(self, shown: tuple[RenderableType, ...]) -> None:
         from rich.console import Console as Terminal
+        from rich.segment import Segment, Segments
 
         # What users call their classes and files is no markup.
         width = None if sys.stdout.isatty() else PIPE_WIDTH
         terminal = Terminal(width=width, highlight=False, markup=False, emoji=False)
         with terminal.capture() as captured:
             for item in shown:
-                terminal.print(item)
+                item = terminal.render_str(item) if isinstance(item, str) else item
+                # Only here are text and styles apart, whatever the tables are made of.
+                segments = [
+                    Segment("\n".join(map(escaped, text.split("\n"))), style, control)
+                    for text, style, control in terminal.render(item)
+                ]
+                terminal.print(Segments(segments))
         put("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
     @contextmanager
@@ -93,12 +117,12 @@ class Console:
         if self._bars is None:
             return
         if what not in self._tasks:
-            self._tasks[what] = self._bars.add_task(what, total=total)
+            self._tasks[what] = self._bars.add_task(escaped(what), total=total)
         self._bars.update(
             self._tasks[what],
             completed=done,
             total=total,
-            description=text or what,
+            description=escaped(text or what),
             tells_time=text is not None,
         )
 
@@ -131,7 +155,7 @@ class Console:
         )
         with Progress(*columns, console=Terminal(stderr=True), transient=True) as self._bars:
             self._tasks = {}
-            self._bars.add_task(name, total=None)
+            self._bars.add_task(escaped(name), total=None)
             try:
                 yield
             finally:
@@ -139,13 +163,20 @@ class Console:
                 self._bars = None
 
     def _print_above_bars(self, text: str) -> None:
+        text = escaped(text)
         if self._bars is not None:
             self._bars.console.print(text, highlight=False, markup=False, emoji=False)
         else:
             print(text, file=sys.stderr)
 
-    def _show_warning(self, message: Warning | str, *_: Any, **__: Any) -> None:
-        self.note(f"note: {message}")
+    def _show_warning(
+        self, message: Warning | str, category: type[Warning], *_: Any, **__: Any
+    ) -> None:
+        if issubclass(category, DataWarning):  # too serious for --quiet
+            self.warned.add(str(message))
+            self._print_above_bars(f"warning: {message}")
+        else:
+            self.note(f"note: {' '.join(str(message).split())}")
 
 
 def _can_draw() -> bool:

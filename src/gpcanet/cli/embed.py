@@ -18,7 +18,7 @@ from .options import Input, Results
 def run(console: Console, data: Input, settings: dict[str, Any], results: Results) -> None:
     if not results.written:
         raise InputError("nothing to write: give --output, --save-model or both")
-    results.check(settings)
+    results.check(settings, data)
     model = GPCA(**settings) if results.model is None else load_model(results.model)
     if not isinstance(model, GPCA):
         raise InputError(f"{results.model} is a {type(model).__name__}; use gpcanet classify")
@@ -33,7 +33,8 @@ def run(console: Console, data: Input, settings: dict[str, Any], results: Result
         if results.model is not None:
             Z = model.transform(columns_as_learnt(model, dataset, console), graph=dataset.graph)
         else:
-            y = dataset.visible_labels() if dataset.has_split else dataset.y
+            # Validation labels in the embedding would bias every choice made by them later.
+            y = dataset.visible_labels(validation=False) if dataset.has_split else dataset.y
             Z = model.fit_transform(dataset.X, y, graph=dataset.graph)
             if results.save_model is not None:  # so that --model gives the same bytes later
                 Z = model.transform(dataset.X, graph=dataset.graph)

@@ -80,6 +80,7 @@ def reproduce(
     from ..paper.runner import state_of
 
     console = Console(quiet=quiet, as_json=as_json)
+    o.check_apart([journal], merge or [])
     entries = _entries(experiments or [], _split(protocols), pool, _split(datasets))
     if dry_run:
         known = [*([journal] if journal.exists() else []), *(merge or [])]
@@ -259,11 +260,14 @@ def report(
 
     gpcanet report reproduce.jsonl -o report
     """
-    from ..paper.report import read_summary, write_report
+    from ..paper.report import read_summary, to_json, write_report
 
     console = Console(quiet=quiet, as_json=as_json)
     summary = read_summary(sources, console.note)
     summary["notes"] = list(dict.fromkeys([*summary["notes"], *(notes or [])]))
+    # A summary may be rendered again in place: it is written as it was.
+    changed = [source for source in sources if source.read_bytes() != to_json(summary)]
+    o.check_apart([folder / f"{name}.{suffix}" for suffix in ("html", "md", "json")], changed)
     folder.mkdir(parents=True, exist_ok=True)
     with console.phase("writing the report"):
         written = write_report(summary, folder, name, overwrite=force)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -188,8 +189,34 @@ DataDir = Annotated[
 Offline = Annotated[
     bool, _option(_RUN, "--offline", help="Never use the network [GPCANET_OFFLINE].")
 ]
-Quiet = Annotated[bool, _option(_RUN, "--quiet", "-q", help="Say nothing but results and errors.")]
+Quiet = Annotated[
+    bool, _option(_RUN, "--quiet", "-q", help="Only results, errors and warnings about the data.")
+]
 AsJson = Annotated[bool, _option(_RUN, "--json", help="Results as JSON on standard output.")]
+
+
+def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+    """Raise if an output is the same file as an input or another output, links included."""
+    for position, output in enumerate(outputs):
+        for other in inputs:
+            if _is_same_file(output, other):
+                raise InputError(
+                    f"{output} is the same file as the input {other}, which would be lost; choose "
+                    f"another name"
+                )
+        for other in outputs[:position]:
+            if _is_same_file(output, other):
+                raise InputError(
+                    f"{output} and {other} are the same file, but hold different results; choose "
+                    f"another name for one"
+                )
+
+
+def _is_same_file(first: Path, second: Path) -> bool:
+    try:
+        return os.path.samefile(first, second)
+    except OSError:  # one of them does not exist yet
+        return os.path.realpath(first) == os.path.realpath(second)
 
 
 @dataclass(frozen=True)
@@ -202,7 +229,9 @@ class Results:
     force: bool
     memory_limit: str | None = None  # for a saved model as well as for a new one
 
-    def check(self, settings: dict[str, Any]) -> None:
+    def check(
+        self, settings: dict[str, Any], data: Input, *, checkpoint: Path | None = None
+    ) -> None:
         """Raise before any work is done if it could not be finished, or not as asked."""
         from ..atomic import check_target
         from ..files import check_output
@@ -219,6 +248,14 @@ class Results:
             if self.save_model.suffix != ".safetensors":
                 raise InputError(f"{self.save_model}: models are saved as .safetensors")
             check_target(self.save_model, overwrite=self.force)
+        if checkpoint is not None:
+            check_target(checkpoint, overwrite=True)
+        outputs = self.output, self.save_model, checkpoint
+        inputs = data.features, data.edges, data.labels, self.model
+        check_apart(
+            [path for path in outputs if path is not None],
+            [path for path in inputs if path is not None],
+        )
 
     @property
     def written(self) -> list[str]:
@@ -269,7 +306,8 @@ class Input:
         told = f"{data.name}: {data.graph.summary()}, {data.X.shape[1]:,} features"
         console.note(told)
         for note in data.notes:
-            console.note(note)
+            if note not in console.warned:
+                console.note(note)
         return data
 
     def _refuse_options_of_files(self) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic import check_target
 from ..errors import InputError
 from ..files import write_predictions
 from .console import Console
@@ -31,9 +30,7 @@ def run(
     results: Results,
     checkpoint: Path | None,
 ) -> None:
-    results.check({})
-    if checkpoint is not None:
-        check_target(checkpoint, overwrite=True)
+    results.check({}, data, checkpoint=checkpoint)
     try:
         from ..nn.data import NodeData
         from ..nn.start import starting_model
@@ -52,7 +49,8 @@ def run(
     nodes = NodeData.of(dataset)
     with console.phase("initialising"):
         model, told = starting_model(model_name, nodes, init=init, seed=how.seed, **shape, **gpca)
-    console.note(str(told))
+    for line in str(told).splitlines():
+        console.note(line)
     with console.phase("training"):
         notes = {"model": model_name, "init": init}
         try:
@@ -92,6 +90,7 @@ def run(
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         **result.to_json(),
         "report": None if report is None else report.values(),
+        "notes": list(dataset.notes),
         "phases": console.seconds,
         "written": results.written,
     }  # fmt: skip

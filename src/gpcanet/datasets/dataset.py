@@ -31,7 +31,7 @@ def _nobody() -> np.ndarray:
     return np.empty(0, np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """An attributed graph with labels; row i of X and entry i of y belong to node i.
 
@@ -51,6 +51,16 @@ class Dataset:
     feature_names: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     about: About | None = None
+
+    def __repr__(self) -> str:
+        """The name, the graph, and sizes; never the arrays themselves."""
+        sizes = {part: len(getattr(self, part)) for part in ("train", "validation", "test")}
+        split = ", ".join(f"{part}={n}" for part, n in sizes.items()) if self.has_split else "none"
+        kind = "sparse " if sp.issparse(self.X) else ""
+        return (
+            f"Dataset({self.name!r}, {self.graph!r}, X={kind}{self.X.shape} {self.X.dtype}, "
+            f"n_classes={self.n_classes}, split: {split})"
+        )
 
     @property
     def n_classes(self) -> int:

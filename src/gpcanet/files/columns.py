@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..errors import DataError
+from ..errors import DataError, InputError
 from .tables import Table
 
 #: What a column is called unless told otherwise, in letters of either case.
@@ -31,6 +31,9 @@ class Columns:
     ignore: tuple[str, ...] = ()
     id_may_lack: bool = False  # the named id is that of another file; here the usual counts
 
+    def __post_init__(self) -> None:
+        check_distinct(id_column=self.id, label_column=self.label, split_column=self.split)
+
     def is_kept_as_text(self, name: str) -> bool:
         """Whether a CSV is to leave a column of this name as it stands: ids, labels, parts."""
         usual = (*ID_NAMES, *LABEL_NAMES, *SPLIT_NAMES, "")
@@ -41,7 +44,7 @@ class Columns:
         if self.id is not None and (self.id in table.names or not self.id_may_lack):
             table.column(self.id)
             return self.id
-        index = table.index_columns()
+        index = table.index_names
         usual = _called(table, ID_NAMES) or (index if len(index) == 1 else [])
         if len(usual) == 1:
             return usual[0]
@@ -55,6 +58,11 @@ class Columns:
                 f"{table.path}: is {doubtful[0]!r} the node id? Name it as such, or ignore it, "
                 f"and then node i is row i"
             )
+        if table.has_lost_index:
+            raise DataError(
+                f"{table.path}: its index of pandas is a range for another number of rows; write "
+                f"the node ids as a column"
+            )
         return None
 
     def find_label(self, table: Table, *, needed: bool) -> str | None:
@@ -63,9 +71,11 @@ class Columns:
             table.column(self.label)
             return self.label
         usual = [name for name in _called(table, LABEL_NAMES) if name not in self.ignore]
-        if len(usual) == 1 or not needed:
-            return usual[0] if usual else None
-        apart = {self.find_id(table), self.find_split(table), *table.index_columns()}
+        if len(usual) == 1:
+            return usual[0]
+        if not usual and not needed:
+            return None
+        apart = {self.find_id(table), self.find_split(table), *table.index_names}
         others = usual or [name for name in table.names if name not in apart]
         if not others:
             raise DataError(f"{table.path} has no column of labels beside the ids; add one")
@@ -79,17 +89,31 @@ class Columns:
         if self.split in table.names:
             return self.split
         usual = [name for name in _called(table, SPLIT_NAMES) if name not in self.ignore]
-        return usual[0] if len(usual) == 1 else None
+        if len(usual) > 1:
+            raise DataError(
+                f"{table.path}: which column is the split? Name one of {_listed(usual)}"
+            )
+        return usual[0] if usual else None
 
     def features_of(self, table: Table, *, label_elsewhere: str | None) -> list[str]:
         """Columns that are nothing else. What is called as a label is never a feature."""
         for name in self.ignore:
             table.column(name)  # raises where there is none
-        never = {self.find_id(table), self.label, self.split, *self.ignore, *table.index_columns()}
+        never = {self.find_id(table), self.label, self.split, *self.ignore, *table.index_names}
         never |= {*_called(table, LABEL_NAMES), *_called(table, SPLIT_NAMES)}
         if label_elsewhere is not None:
             never |= set(_called(table, (label_elsewhere.lower(),)))
         return [name for name in table.names if name not in never]
+
+
+def check_distinct(**columns: str | None) -> None:
+    """Raise if one column is named for two purposes."""
+    purposes: dict[str, str] = {}
+    for purpose, name in columns.items():
+        if name is not None and purposes.setdefault(name, purpose) != purpose:
+            raise InputError(
+                f"{purposes[name]} and {purpose} are both {name!r}; name two different columns"
+            )
 
 
 def _called(table: Table, names: tuple[str, ...]) -> list[str]:

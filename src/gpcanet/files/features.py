@@ -41,13 +41,24 @@ class Features:
     labels: Labels | None = None
     split: np.ndarray | None = None
     adjacency: sp.csr_array | None = None
+    table: Table | None = None  # whose columns are X
+
+    @property
+    def has_header(self) -> bool:
+        return self.table is None or self.table.has_header
+
+    @property
+    def has_numbered_header(self) -> bool:
+        """Whether a first row 0, 1, 2, ... counts as the header."""
+        return self.table is not None and self.has_header and self.table.starts_with_numbers
 
 
 def read_features(path: Path, columns: Columns, *, labels: Labels | None = None) -> Features:
     """Features, and the labels beside them unless there are labels already."""
     suffix = suffix_of(path)
     if suffix in TABLE_SUFFIXES:
-        nodes = _from_table(read_table(path, as_text=columns.is_kept_as_text), columns, labels)
+        table = read_table(path, as_text=columns.is_kept_as_text, numbers_may_be_names=True)
+        nodes = _from_table(table, columns, labels)
     elif suffix in MATRIX_SUFFIXES:
         nodes = _from_arrays(path, columns, labels)
     elif suffix == ".h5ad":
@@ -71,7 +82,7 @@ def _from_table(table: Table, columns: Columns, labels: Labels | None) -> Featur
     X = _matrix(table, names)
     # Lists of numbers in a column have no names of their own.
     named = np.array(names, object) if X.shape[1] == len(names) else None
-    return Features(table.path, X, ids, named, told, split)
+    return Features(table.path, X, ids, named, told, split, table=table)
 
 
 def _told_beside(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,12 @@ TABLE_SUFFIXES = (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
 _QUOTED = re.compile(rb'(^|[,;\t])"[^"]*(?:""[^"]*)*"(?!")')
 _OPEN_QUOTE = re.compile(rb'(^|[,;\t])"')
 
+#: A first row 0, 1, 2, ... of at least this many columns is a header: the names that pandas gives
+#: to columns without names. In a narrower table it is as likely a row of data.
+NUMBERED_COLUMNS = 3
+
+_INTEGER = re.compile(r"\s*[0-9]+\s*$")
+
 
 def suffix_of(path: Path) -> str:
     """The suffix that tells the format: of ``edges.csv.gz`` it is ``.csv``."""
@@ -40,8 +46,20 @@ def suffix_of(path: Path) -> str:
 class Table:
     """The columns of a file, and where in it each row is."""
 
-    def __init__(self, path: Path, columns: Any, *, has_header: bool | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        columns: Any,
+        *,
+        has_header: bool | None = None,
+        starts_with_numbers: bool = False,
+        index_names: Sequence[str] = (),
+        has_lost_index: bool = False,
+    ) -> None:
         self.path = path
+        self.index_names = list(index_names)  # columns in which pandas wrote its index
+        self.has_lost_index = has_lost_index  # pandas stated one, but for other rows
+        self.starts_with_numbers = starts_with_numbers  # the first row, header or not: 0, 1, ...
         self._columns = columns
         self._has_header = has_header  # None where there are no lines
         names = sorted(columns.column_names)
@@ -76,16 +94,6 @@ class Table:
         if self._has_header is None:
             return f"{self.path}, row {row}"
         return f"{self.path}, line {_line_of(self.path, row + self._has_header)}"
-
-    def index_columns(self) -> list[str]:
-        """The columns in which pandas wrote its index, if it did."""
-        if self.is_text:
-            return [""] if self.names and self.names[0] == "" else []
-        try:
-            stated = (self._columns.schema.pandas_metadata or {}).get("index_columns", [])
-        except (ValueError, AttributeError):  # not what pandas writes
-            return []
-        return [name for name in stated if isinstance(name, str) and name in self.names]
 
     def numbers(self, name: str) -> np.ndarray:
         """A column of numbers, or a block of columns where each value is a list of them."""
@@ -130,6 +138,12 @@ class Table:
 
     def _not_numbers(self, name: str, column: Any) -> DataError:
         advice = "mend it, ignore the column, or name it as the label"
+        if pa.types.is_dictionary(column.type):
+            return DataError(
+                f"{self.path}: column {name!r} holds categories ({column.type.value_type}), not "
+                f"numbers; give a column of 0 and 1 per category (pandas.get_dummies), ignore the "
+                f"column, or name it as the label"
+            )
         text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         if not (text and self.is_text):
             return DataError(
@@ -151,16 +165,20 @@ class Table:
         return f"it has {shown}{more}"
 
 
-def read_table(path: Path, *, as_text: Callable[[str], bool]) -> Table:
+def read_table(
+    path: Path, *, as_text: Callable[[str], bool], numbers_may_be_names: bool = False
+) -> Table:
     """Read CSV, TSV (both also packed by gzip, bzip2 or zstandard) or Parquet.
 
-    Columns that are to be text are read from CSV as they stand, so that an id 007 stays 007.
+    Columns that are to be text are read from CSV as they stand, so that an id 007 stays 007. A
+    first row of numbers is data; with ``numbers_may_be_names``, 0, 1, 2, ... is a header, and it
+    is an error if that remains open.
     """
     suffix = suffix_of(path)
     if suffix in PARQUET_SUFFIXES:
-        return Table(path, _read_parquet(path))
+        return _with_index_of_pandas(path, _read_parquet(path))
     if suffix in TEXT_SUFFIXES:
-        return _read_csv(path, as_text)
+        return _read_csv(path, as_text, numbers_may_be_names)
     raise DataError(f"{path}: {suffix or 'no suffix'} is no table; use {', '.join(TABLE_SUFFIXES)}")
 
 
@@ -190,12 +208,51 @@ def _read_parquet(path: Path) -> Any:
         raise DataError(f"{path} is no readable Parquet file: {first_line(error)}") from None
 
 
-def _read_csv(path: Path, as_text: Callable[[str], bool]) -> Table:
+def _with_index_of_pandas(path: Path, columns: Any) -> Table:
+    """A table of Parquet columns and the index that pandas stated in its metadata.
+
+    A range is stated without a column. The default, 0, 1, 2, ..., is the position of each row; any
+    other becomes a column.
+    """
+    try:
+        stated = (columns.schema.pandas_metadata or {}).get("index_columns", [])
+    except (ValueError, AttributeError):  # not what pandas writes
+        stated = []
+    names = [name for name in stated if isinstance(name, str) and name in columns.column_names]
+    for entry in stated:
+        index = _range_of(entry)
+        if index is None or (index.start, index.step) == (0, 1):
+            continue
+        if len(index) != columns.num_rows:
+            return Table(path, columns, has_lost_index=True)
+        name = entry["name"] if isinstance(entry.get("name"), str) else "id"
+        while name in columns.column_names:
+            name += "_"
+        columns = columns.append_column(
+            name, pa.array(np.arange(index.start, index.stop, index.step))
+        )
+        names.append(name)
+    return Table(path, columns, index_names=names)
+
+
+def _range_of(entry: Any) -> range | None:
+    if not isinstance(entry, dict) or entry.get("kind") != "range":
+        return None
+    bounds: list[Any] = [entry.get(key) for key in ("start", "stop", "step")]
+    if not all(isinstance(bound, int) and abs(bound) < 2**62 for bound in bounds) or not bounds[2]:
+        return None
+    return range(*bounds)
+
+
+def _read_csv(path: Path, as_text: Callable[[str], bool], numbers_may_be_names: bool) -> Table:
     first = _first_row(path)
     delimiters = "\t" if suffix_of(path) == ".tsv" else ",;\t"
     delimiter = max(delimiters, key=lambda mark: len(_cells(path, first, mark)))
     names = _cells(path, first, delimiter)
     has_header = not all(map(_is_number, names))
+    is_running = _are_running(names)
+    if not has_header and numbers_may_be_names:
+        has_header = _is_numbered_header(path, names, delimiter)
     if not has_header:
         names = [f"f{i}" for i in range(len(names))]  # as pyarrow calls them
 
@@ -220,12 +277,41 @@ def _read_csv(path: Path, as_text: Callable[[str], bool]) -> Table:
             columns = read(source, use_threads=False)  # slower, but it knows the row
         except (pa.ArrowException, OSError) as error:
             raise _csv_error(path, error) from None
-    table = Table(path, columns, has_header=has_header)
+    table = Table(
+        path,
+        columns,
+        has_header=has_header,
+        starts_with_numbers=is_running,
+        index_names=[""] if names[:1] == [""] else [],
+    )
     for name in table.names:
         if pa.types.is_binary(table.column(name).type):
             row = _first_not_utf8(table.column(name))
             raise DataError(f"{table.place(row)}: not UTF-8 text; convert the file to UTF-8")
     return table
+
+
+def _is_numbered_header(path: Path, names: list[str], delimiter: str) -> bool:
+    """Whether a first row of numbers is a header; raise if it may be either."""
+    if _are_running(names) and len(names) >= NUMBERED_COLUMNS:
+        return True
+    is_open = _are_running(names)
+    if not is_open and len(set(names)) == len(names) and all(map(_INTEGER.match, names)):
+        # Distinct integers above fractions in every column: other columns of pandas, or years.
+        second = next(itertools.islice(_rows(path), 1, None), None)
+        cells = [] if second is None else _cells(path, second[1], delimiter)
+        is_open = any(cells) and not any(map(_INTEGER.match, cells))
+    if is_open:
+        row = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise DataError(
+            f"{path}: its first row ({row}) may be a header or the features of a node; add a first "
+            f"row with names of the columns, or rename them"
+        )
+    return False
+
+
+def _are_running(names: list[str]) -> bool:
+    return all(name.strip() == str(i) for i, name in enumerate(names))
 
 
 def _cells(path: Path, row: bytes, delimiter: str) -> list[str]:

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 
 from gpcanet import GPCA, GPCAClassifier, Graph, load_model, save_model
 from gpcanet.errors import UserError
@@ -277,8 +278,6 @@ def drop_most(files):
 
 def directed(files):
     edges = files.folder / "directed.npz"
-    import scipy.sparse as sp
-
     sp.save_npz(edges, sp.csr_array(np.triu(GRAPH.adjacency.toarray())))
     ended, _ = files.embed(edges=edges)
     assert "is directed" in ended.err
@@ -437,5 +436,6 @@ def test_python_does_what_the_page_says(title, said, tmp_path):
 
 @pytest.mark.parametrize(("title", "said"), [(t, c) for t, _, c in ROWS if c])
 @pytest.mark.usefixtures("small_search")
+@pytest.mark.filterwarnings("default")  # as outside of the tests, where the command prints them
 def test_the_command_does_what_the_page_says(title, said, tmp_path, gpcanet):
     assert check_of(COMMAND, title)(Files(tmp_path, gpcanet)) == verb(said)

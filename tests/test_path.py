@@ -3,11 +3,12 @@
 import itertools
 import os
 import pickle
+from unittest import mock
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -15,6 +16,7 @@ from truth import (
     KINDS,
     dense_components,
     dense_P,
+    dense_solve,
     random_features,
     random_graph,
     random_labels,
@@ -256,6 +258,53 @@ def test_any_graph_any_alpha(n, d, parts, isolated, alpha, beta, seed):
     np.testing.assert_allclose(path.eigenvalues(alpha, beta), model.eigenvalues_, rtol=1e-6)
     W = path.components(alpha, beta)
     np.testing.assert_allclose(W @ W.T, np.eye(k), atol=1e-10)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(sorted(KINDS)),
+    st.integers(10, 60),
+    st.integers(2, 80),
+    st.lists(st.just(0.0) | st.floats(1e-2, 1e3), min_size=1, max_size=15),
+    st.lists(st.just(0.0) | st.floats(0.01, 1.0), min_size=1, max_size=5),
+    st.sampled_from(["balanced", "paper"]),
+    st.sampled_from(["sym", "rw"]),
+    st.sampled_from([1e-2, 1e-4, 1e-6, 1e-9, 1e-11, 1e-12]),
+    st.sampled_from([0, 6_000]),
+    st.integers(0, 1000),
+)
+@example("plain", 40, 60, [1.0, 300.0], [0.5], "balanced", "sym", 1e-9, 0, 0)
+@example("plain", 40, 60, [1.0, 300.0], [0.5], "paper", "rw", 1e-9, 0, 0)
+def test_any_grid_to_any_tolerance(
+    kind, n, d, alphas, betas, ghost, normalization, tol, direct_nodes, seed
+):
+    """Whatever the plan, products are within tol of the dense ones, relative to X^T D X."""
+    with mock.patch.object(gpcanet.linalg.solve, "DIRECT_NODES", direct_nodes):
+        check_grid(kind, n, d, alphas, betas, ghost, normalization, tol, seed)
+
+
+def check_grid(kind, n, d, alphas, betas, ghost, normalization, tol, seed):
+    graph = random_graph(n, **KINDS[kind], seed=seed)
+    X, labels = random_features(n, d, seed), random_labels(n, seed=seed)
+    k, options = min(2, d), {"ghost": ghost, "normalization": normalization, "tol": tol}
+    path = GPCAPath(k, alphas=alphas, betas=betas, **options).fit(X, labels, graph=graph)
+    event(path.way_)
+    centred, weights = X - X.mean(axis=0), row_weights(graph, normalization)
+    # Of a random walk with the paper's class means, the inverse is bounded by 1 in the maximum
+    # norm; in the norm of X^T D X by the root of the ratio of degrees.
+    scale = np.linalg.norm(centred.T @ (weights[:, None] * centred), 2)
+    scale *= np.sqrt(weights.max() / weights.min()) if ghost == "paper" else 1
+    for alpha, beta in itertools.product({*alphas, float(np.median(alphas))}, betas):
+        P = dense_P(graph, normalization, labels, beta, ghost)
+        M = centred.T @ (weights[:, None] * dense_solve(P, alpha, centred))
+        M, W = (M + M.T) / 2, path.components(alpha, beta).T
+        values = np.linalg.eigvalsh(M)[::-1][:k]
+        # The dense inverse itself is rounded at alpha = 1000.
+        np.testing.assert_allclose(
+            path.eigenvalues(alpha, beta), values, rtol=1e-12, atol=(tol + 1e-12) * scale
+        )
+        assert np.linalg.norm(M @ W - W * values) <= 3 * (tol + 1e-12) * scale
+        np.testing.assert_allclose(W.T @ W, np.eye(k), atol=1e-12)
 
 
 # -- the fitted GPCA -----------------------------------------------------------------------

@@ -20,12 +20,12 @@ from .linalg import (
     CenteredFeatures,
     FactoredProducts,
     GhostForm,
+    Grid,
     Propagation,
     Resolvents,
     in_turn,
     is_small,
     leading_eigenpairs_by_blocks,
-    moments_needed,
     plan_sharing,
     whole_eigenpairs,
 )
@@ -191,18 +191,21 @@ class GPCAPath(BaseEstimator):
         P = self._propagation(model)
         solver = model._solver(P, self._dtype)
         tol = QUICK_TOL if self.tol is None else solver.tol
-        if self._X.is_sparse or moments_needed(max(alphas), tol) > self.max_iter:
+        if self._X.is_sparse:
             return "separate"
         ghost: GhostForm = self.ghost  # type: ignore[assignment]
-        given = self._labels, alphas, betas, ghost, tol
-        plan = plan_sharing(P, self._X.shape[1], *given, direct=solver.method == "direct")
+        grid = Grid(tuple(alphas), tuple(betas), ghost, tol)
+        direct = solver.method == "direct"
+        plan = plan_sharing(
+            P, self._X.shape[1], self._labels, grid, direct=direct, max_iter=self.max_iter
+        )
         if plan.way != "separate":
 
             def propagation(beta: float) -> Propagation:
                 return self._propagation(self._unfitted(max(alphas), beta)) if beta else P
 
             centred = self._X.columns(slice(0, self._X.shape[1]))
-            self._resolvents = Resolvents(propagation, centred, *given, plan)
+            self._resolvents = Resolvents(propagation, centred, self._labels, grid, plan)
         return plan.way
 
     def _prepare(self, pairs: list[tuple[float, float]]) -> None:

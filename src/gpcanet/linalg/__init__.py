@@ -9,7 +9,7 @@ from .moments import Moments, moments_needed
 from .product import Product
 from .progress import progress_to, report
 from .propagation import BlockOperator, GhostForm, Normalization, Propagation
-from .resolvents import Resolvents, Sharing, plan_sharing
+from .resolvents import Grid, Resolvents, Sharing, plan_sharing
 from .samples import Samples
 from .solve import Method, Solution, Solver, is_small
 from .threads import in_turn, one_blas_thread
@@ -20,6 +20,7 @@ __all__ = [
     "CenteredFeatures",
     "FactoredProducts",
     "GhostForm",
+    "Grid",
     "HalfPropagation",
     "Method",
     "Moments",

@@ -162,6 +162,21 @@ class Fit:
         Z, n_iter, residual, misfit = self.embed(W)
         return Fitted(values, W, Z, n_iter, residual, misfit)
 
+    def eigen_residual(self, fitted: Fitted) -> float:
+        """Largest ||X^T D Z_i - lambda_i W_i|| / lambda_1 over all components i.
+
+        Where X^T D (I + alpha L)^-1 X is not symmetric, W belongs to its symmetric part, of which
+        only the part within the subspace spanned by W is known from Z.
+        """
+        W = fitted.W.astype(np.float64)
+        product = self.X.transposed_dot(self._weighted(fitted.Z)).astype(np.float64)
+        if not self.solver.P.self_adjoint:
+            product = W.T @ product
+            product, W = (product + product.T) / 2, np.eye(W.shape[1])
+        largest = float(np.linalg.norm(product - W * fitted.eigenvalues, axis=0).max())
+        scale = float(fitted.eigenvalues[0])
+        return largest / scale if scale > 0 else largest
+
     def objective(self, fitted: Fitted) -> float:
         """||X - Z W^T||^2 + alpha tr(Z^T L Z) at Z and W, in the inner product of P."""
         # It is ||X||^2 - 2 tr(Z^T X W) + tr(Z^T (I + alpha L) Z). The last term is

@@ -103,8 +103,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_iter_ : int
         Steps of the solver (1 for ``direct``).
     residual_ : float
-        Largest relative residual among the columns solved for. NaN with ``n_iter``: measuring it
-        would take a step more than was asked for.
+        Largest relative residual of the linear solves. For a model from :class:`GPCAPath`, whose
+        components are computed apart from its embedding, also of the eigenpairs: the largest
+        ``||X^T D z - lambda w||`` over the largest eigenvalue. NaN with ``n_iter``.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 

@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from .budget import Plan
 from .errors import InputError
 from .fitting import Fit
-from .gpca import GPCA, LARGEST_ALPHA, is_better_dense
+from .gpca import GPCA, LARGEST_ALPHA, default_tol, is_better_dense
 from .linalg import (
-    EXACT_ANGLE,
     CenteredFeatures,
     FactoredProducts,
     GhostForm,
@@ -32,14 +31,7 @@ from .linalg import (
 from .seen import SeenNodes
 from .validation import check_features, check_graph, check_number
 
-# Where no ``tol`` is given:
-#: error of (I + alpha L)^-1 as a function of the eigenvalues of L,
-QUICK_TOL = 1e-3
-
-#: and angle between the space of components and that of the eigenvectors, where Lanczos finds them.
-QUICK_ANGLE = 2.5e-3
-
-#: Where one is given, that angle is at most EXACT_ANGLE, and at least what rounding allows for.
+#: Least angle between computed and true components that rounding allows Lanczos to reach.
 LEAST_ANGLE = 1e-9
 
 #: Entries of X times components, summed over all pairs, from which compiled products save as much
@@ -50,8 +42,8 @@ COMPILED_WORK = 45_000_000
 #: SuperLU then works on dense parts of it. Cora's has 20,000.
 FACTOR_ENTRIES = 800_000
 
-#: Lanczos finds a few eigenvectors of a matrix sooner than LAPACK finds all: from so many rows on,
-#: and so many times the number of them.
+#: Lanczos finds a few eigenvectors of a dense matrix sooner than LAPACK finds all of them if the
+#: matrix has at least this many rows, and this many times as many rows as there are eigenvectors.
 LANCZOS_ROWS, LANCZOS_SHARE = 300, 6
 
 
@@ -59,8 +51,8 @@ class GPCAPath(BaseEstimator):
     """The components of :class:`GPCA` for many values of alpha and beta at once.
 
     Meant for choosing them: all values share their passes over the graph, and every alpha
-    between the smallest and the largest is to be had afterwards. What it finds is what separate
-    fits find: to the same tolerance if a ``tol`` is given, else as near as choosing takes.
+    between the smallest and the largest is to be had afterwards. The components are those of
+    separate fits, to the same tolerance.
 
     Parameters
     ----------
@@ -71,9 +63,8 @@ class GPCAPath(BaseEstimator):
     betas : sequence of float
         The values of beta that can be asked for.
     tol : float, optional
-        As in :class:`GPCA`. By default quicker and less exact: on citation graphs components span
-        the space of those of a separate fit to a cosine of 0.9999. Where the last eigenvalue wanted
-        hardly differs from the next, give a ``tol``.
+        As in :class:`GPCA`. Block Lanczos also iterates until the estimated angle between the
+        subspaces spanned by computed and true components is below it.
     normalization, ghost, max_iter
         As in :class:`GPCA`. Pairs that would take more than ``max_iter`` steps together are
         fitted one by one.
@@ -190,11 +181,10 @@ class GPCAPath(BaseEstimator):
         model = self._unfitted(max(alphas), 0.0)
         P = self._propagation(model)
         solver = model._solver(P, self._dtype)
-        tol = QUICK_TOL if self.tol is None else solver.tol
         if self._X.is_sparse:
             return "separate"
         ghost: GhostForm = self.ghost  # type: ignore[assignment]
-        grid = Grid(tuple(alphas), tuple(betas), ghost, tol)
+        grid = Grid(tuple(alphas), tuple(betas), ghost, solver.tol)
         direct = solver.method == "direct"
         plan = plan_sharing(
             P, self._X.shape[1], self._labels, grid, direct=direct, max_iter=self.max_iter
@@ -223,10 +213,10 @@ class GPCAPath(BaseEstimator):
     def _from_resolvents(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         assert self._resolvents is not None
         M = self._resolvents.matrix(alpha, beta)
-        if self.tol is None and len(M) >= max(LANCZOS_ROWS, LANCZOS_SHARE * self._k):
-            M = (M + M.T) / 2
-            return leading_eigenpairs_by_blocks(lambda V: M @ V, len(M), self._k, angle=QUICK_ANGLE)
-        return whole_eigenpairs(M, self._k)
+        if len(M) < max(LANCZOS_ROWS, LANCZOS_SHARE * self._k):
+            return whole_eigenpairs(M, self._k)
+        M = (M + M.T) / 2
+        return leading_eigenpairs_by_blocks(lambda V: M @ V, len(M), self._k, angle=self._angle)
 
     def _from_products(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         assert self._products is not None
@@ -238,9 +228,7 @@ class GPCAPath(BaseEstimator):
 
     @property
     def _angle(self) -> float:
-        if self.tol is None:
-            return QUICK_ANGLE
-        return max(min(self.tol, EXACT_ANGLE), LEAST_ANGLE)
+        return max(self.tol or default_tol(self._dtype), LEAST_ANGLE)
 
     def _by_itself(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         fit = self._fit_of(alpha, beta)[1]
@@ -271,6 +259,8 @@ class GPCAPath(BaseEstimator):
         values, W = self._pair(alpha, beta)
         model, fit = self._fit_of(float(alpha), float(beta))
         fitted = fit.embedded(values, W.astype(self._X.dtype, copy=False))
+        residual = max(fitted.residual, fit.eigen_residual(fitted))
+        fitted = fitted._replace(residual=residual)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))

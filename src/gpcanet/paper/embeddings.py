@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..datasets import Dataset
-from ..gpca import GPCA, default_tol
+from ..gpca import GPCA
 from ..head import FeatureScaler
 from ..linalg import Propagation, Solver, leading_eigenpairs
 from ..path import GPCAPath
@@ -53,9 +53,7 @@ class Embeddings:
             pool = Plan("ours", "full", first.dataset).values("alpha", [])
             alphas = sorted({float(a) for a in (*pool, *(cell.setup["alpha"] for cell in cells))})
             betas = (float(first["beta"]),)
-            self._path: GPCAPath | None = GPCAPath(
-                width, alphas=alphas, betas=betas, tol=default_tol(X.dtype), **how
-            )
+            self._path: GPCAPath | None = GPCAPath(width, alphas=alphas, betas=betas, **how)
             self._path.fit(X, y, graph=data.graph)
             return
         self._path = None

@@ -22,9 +22,9 @@ from .linalg import (
     Grid,
     Propagation,
     Resolvents,
-    in_turn,
     is_small,
     leading_eigenpairs_by_blocks,
+    parallel_map,
     plan_sharing,
     whole_eigenpairs,
 )
@@ -200,12 +200,12 @@ class GPCAPath(BaseEstimator):
 
     def _prepare(self, pairs: list[tuple[float, float]]) -> None:
         if self._resolvents is not None:
-            found = list(in_turn(lambda pair: self._from_resolvents(*pair), pairs))
+            found = parallel_map(lambda pair: self._from_resolvents(*pair), pairs)
         elif self._products is not None:
-            found = list(in_turn(lambda pair: self._from_products(*pair), pairs))
+            found = parallel_map(lambda pair: self._from_products(*pair), pairs)
         elif self.way_ == "lanczos" and self._fit_of(*pairs[0])[1].solver.method == "direct":
             self._X.transposed_dot(np.zeros((self._X.shape[0], 1)))  # is kept, for all threads
-            found = list(in_turn(lambda pair: self._by_itself(*pair), pairs))
+            found = parallel_map(lambda pair: self._by_itself(*pair), pairs)
         else:  # uses all cores by itself
             found = [self._by_itself(*pair) for pair in pairs]
         self._pairs.update(zip(pairs, found, strict=True))

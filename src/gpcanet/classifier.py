@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .alignment import RowIndex, align_to_rows, check_graph, part_of
 from .errors import InputError
-from .gpca import GPCA, LARGEST_ALPHA, default_tol
+from .gpca import GPCA, LARGEST_ALPHA
 from .graph import Graph
 from .head import CorrectAndSmooth
 from .judge import Judge
@@ -318,7 +318,6 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         is_free = all(value == getattr(GPCA(), name) for name, value in own.items())
         if len(alphas) > 1 and is_free and first._use_lanczos(X, first._width(X)):
             shared = {name: getattr(self, name) for name in SETTINGS_OF_A_PATH}
-            shared["tol"] = self.tol or default_tol(X.dtype)  # as a fit by itself
             path = GPCAPath(alphas=alphas, betas=(self.beta,), **shared)
             path.fit(X, y, graph=graph, nodes=nodes)
             for alpha in alphas:

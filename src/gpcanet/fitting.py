@@ -19,9 +19,10 @@ from .budget import tell_bytes
 from .linalg import (
     CenteredFeatures,
     Solver,
-    in_turn,
     leading_eigenpairs,
     leading_eigenpairs_of,
+    parallel_map,
+    parallel_sum,
     row_chunks,
 )
 
@@ -92,23 +93,21 @@ class Fit:
             return self.X.rows(rows).T @ self._weighted(solution.rows(rows), rows)
 
         total = np.zeros((self.X.shape[1], block.stop - block.start))
-        for more in in_turn(product, self._row_chunks(self.X.shape[1])):
-            total += more
-        return total
+        return parallel_sum(product, self._row_chunks(self.X.shape[1]), total)
 
     def _formed_at_once(self, k: int) -> Fitted:
         n, d = self.X.shape
         solution = self.solver.solve(self.X.values, self.X.shift)
 
-        def products(rows: slice) -> tuple[np.ndarray, Any]:
+        def products(rows: slice) -> np.ndarray:
             F = self._weighted(solution.rows(rows), rows)
-            misfits = F.T @ solution.rest_rows(rows) if solution.measured else np.nan
-            return self.X.rows(rows).T @ F, misfits
+            both = np.full((2, d, d), np.nan, F.dtype)
+            np.matmul(self.X.rows(rows).T, F, out=both[0])
+            if solution.measured:
+                np.matmul(F.T, solution.rest_rows(rows), out=both[1])
+            return both
 
-        gram, misfits = np.zeros((2, d, d))
-        for more_gram, more_misfits in in_turn(products, self._row_chunks(d)):
-            gram += more_gram
-            misfits += more_misfits
+        gram, misfits = parallel_sum(products, self._row_chunks(d), np.zeros((2, d, d)))
         solution.drop_rest()
         values, W = leading_eigenpairs(gram.astype(self.X.dtype), k)
         Z = self._result(n, k)
@@ -116,8 +115,7 @@ class Fit:
         def project(rows: slice) -> None:
             Z[rows] = solution.rows(rows) @ W
 
-        for _ in in_turn(project, self._row_chunks(d)):
-            pass
+        parallel_map(project, self._row_chunks(d))
         misfit = np.einsum("ik,ij,jk", W, misfits, W) * (1 + self.solver.alpha)
         return Fitted(values, W, Z, solution.n_iter, solution.residual, float(misfit))
 
@@ -154,13 +152,28 @@ class Fit:
             rest = solution.rest_rows(rows)
             return float(np.einsum("ij,ij", self._weighted(F, rows), rest, dtype=np.float64))
 
-        misfit = sum(in_turn(write, self._row_chunks(W.shape[1])))
+        misfit = parallel_sum(write, self._row_chunks(W.shape[1]))
         return solution.n_iter, solution.residual, misfit * (1 + self.solver.alpha)
 
     def embedded(self, values: np.ndarray, W: np.ndarray) -> Fitted:
         """The rest, once W is known."""
         Z, n_iter, residual, misfit = self.embed(W)
         return Fitted(values, W, Z, n_iter, residual, misfit)
+
+    def eigen_residual(self, fitted: Fitted) -> float:
+        """Largest ||X^T D Z_i - lambda_i W_i|| / lambda_1 over all components i.
+
+        Where X^T D (I + alpha L)^-1 X is not symmetric, W belongs to its symmetric part, of which
+        only the part within the subspace spanned by W is known from Z.
+        """
+        W = fitted.W.astype(np.float64)
+        product = self.X.transposed_dot(self._weighted(fitted.Z)).astype(np.float64)
+        if not self.solver.P.self_adjoint:
+            product = W.T @ product
+            product, W = (product + product.T) / 2, np.eye(W.shape[1])
+        largest = float(np.linalg.norm(product - W * fitted.eigenvalues, axis=0).max())
+        scale = float(fitted.eigenvalues[0])
+        return largest / scale if scale > 0 else largest
 
     def objective(self, fitted: Fitted) -> float:
         """||X - Z W^T||^2 + alpha tr(Z^T L Z) at Z and W, in the inner product of P."""

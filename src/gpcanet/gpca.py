@@ -73,7 +73,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         With ``solver="fixed-point"``: exactly this many steps. ``n_iter=5`` is the paper's
         setting.
     tol : float, optional
-        Relative residual to reach; by default 1e-6 for float64 and 1e-5 for float32 features.
+        Largest error of the solves, column by column relative to X: in the 2-norm for ``sym``, in
+        the maximum norm for ``rw``, where it holds for every node. It is ensured by the residual.
+        By default 1e-6 for float64 and 1e-5 for float32 features. A solve that misses it warns.
     max_iter : int
         Steps after which a solver gives up with a ConvergenceWarning.
     eigen_solver : {"auto", "formed", "lanczos"}
@@ -103,8 +105,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_iter_ : int
         Steps of the solver (1 for ``direct``).
     residual_ : float
-        Largest relative residual among the columns solved for. NaN with ``n_iter``: measuring it
-        would take a step more than was asked for.
+        Largest relative residual of the linear solves. For a model from :class:`GPCAPath`, whose
+        components are computed apart from its embedding, also of the eigenpairs: the largest
+        ``||X^T D z - lambda w||`` over the largest eigenvalue. NaN with ``n_iter``.
     n_nodes_in_ : int or None
         Number of nodes of the graph in ``fit``; None if it was given no graph.
     n_features_in_, feature_names_in_
@@ -317,7 +320,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _blocks(self) -> int:
         """Blocks that the iteration holds at a time."""
         to_tolerance = self.solver == "fixed-point" and self.n_iter is None
-        blocks = {"cg": 5, "direct": 4}.get(self.solver, 3 if to_tolerance else 2)
+        blocks = {"cg": 6, "direct": 4}.get(self.solver, 3 if to_tolerance else 2)
+        if self.normalization == "rw" and self.solver in ("auto", "chebyshev"):
+            blocks = 4  # a solve may be repeated on its residual
         return blocks + (2 if self.beta > 0 else 0)  # rows of labelled nodes, as many as there are
 
     # -- doors ----------------------------------------------------------------------------

@@ -15,32 +15,24 @@ from .alignment import RowIndex, align_to_rows, check_graph, part_of
 from .budget import Plan
 from .errors import InputError
 from .fitting import Fit
-from .gpca import GPCA, LARGEST_ALPHA, is_better_dense
+from .gpca import GPCA, LARGEST_ALPHA, default_tol, is_better_dense
 from .linalg import (
-    EXACT_ANGLE,
     CenteredFeatures,
     FactoredProducts,
     GhostForm,
+    Grid,
     Propagation,
     Resolvents,
-    in_turn,
     is_small,
     leading_eigenpairs_by_blocks,
-    moments_needed,
+    parallel_map,
     plan_sharing,
     whole_eigenpairs,
 )
 from .seen import SeenNodes
 from .validation import check_features, check_number
 
-# Where no ``tol`` is given:
-#: error of (I + alpha L)^-1 as a function of the eigenvalues of L,
-QUICK_TOL = 1e-3
-
-#: and angle between the space of components and that of the eigenvectors, where Lanczos finds them.
-QUICK_ANGLE = 2.5e-3
-
-#: Where one is given, that angle is at most EXACT_ANGLE, and at least what rounding allows for.
+#: Least angle between computed and true components that rounding allows Lanczos to reach.
 LEAST_ANGLE = 1e-9
 
 #: Entries of X times components, summed over all pairs, from which compiled products save as much
@@ -51,8 +43,8 @@ COMPILED_WORK = 45_000_000
 #: SuperLU then works on dense parts of it. Cora's has 20,000.
 FACTOR_ENTRIES = 800_000
 
-#: Lanczos finds a few eigenvectors of a matrix sooner than LAPACK finds all: from so many rows on,
-#: and so many times the number of them.
+#: Lanczos finds a few eigenvectors of a dense matrix sooner than LAPACK finds all of them if the
+#: matrix has at least this many rows, and this many times as many rows as there are eigenvectors.
 LANCZOS_ROWS, LANCZOS_SHARE = 300, 6
 
 
@@ -60,8 +52,8 @@ class GPCAPath(BaseEstimator):
     """The components of :class:`GPCA` for many values of alpha and beta at once.
 
     Meant for choosing them: all values share their passes over the graph, and every alpha
-    between the smallest and the largest is to be had afterwards. What it finds is what separate
-    fits find: to the same tolerance if a ``tol`` is given, else as near as choosing takes.
+    between the smallest and the largest is to be had afterwards. The components are those of
+    separate fits, to the same tolerance.
 
     Parameters
     ----------
@@ -72,9 +64,8 @@ class GPCAPath(BaseEstimator):
     betas : sequence of float
         The values of beta that can be asked for.
     tol : float, optional
-        As in :class:`GPCA`. By default quicker and less exact: on citation graphs components span
-        the space of those of a separate fit to a cosine of 0.9999. Where the last eigenvalue wanted
-        hardly differs from the next, give a ``tol``.
+        As in :class:`GPCA`. Block Lanczos also iterates until the estimated angle between the
+        subspaces spanned by computed and true components is below it.
     normalization, ghost, max_iter
         As in :class:`GPCA`. Pairs that would take more than ``max_iter`` steps together are
         fitted one by one.
@@ -196,29 +187,31 @@ class GPCAPath(BaseEstimator):
         model = self._unfitted(max(alphas), 0.0)
         P = self._propagation(model)
         solver = model._solver(P, self._dtype)
-        tol = QUICK_TOL if self.tol is None else solver.tol
-        if self._X.is_sparse or moments_needed(max(alphas), tol) > self.max_iter:
+        if self._X.is_sparse:
             return "separate"
         ghost: GhostForm = self.ghost  # type: ignore[assignment]
-        given = self._labels, alphas, betas, ghost, tol
-        plan = plan_sharing(P, self._X.shape[1], *given, direct=solver.method == "direct")
+        grid = Grid(tuple(alphas), tuple(betas), ghost, solver.tol)
+        direct = solver.method == "direct"
+        plan = plan_sharing(
+            P, self._X.shape[1], self._labels, grid, direct=direct, max_iter=self.max_iter
+        )
         if plan.way != "separate":
 
             def propagation(beta: float) -> Propagation:
                 return self._propagation(self._unfitted(max(alphas), beta)) if beta else P
 
             centred = self._X.columns(slice(0, self._X.shape[1]))
-            self._resolvents = Resolvents(propagation, centred, *given, plan)
+            self._resolvents = Resolvents(propagation, centred, self._labels, grid, plan)
         return plan.way
 
     def _prepare(self, pairs: list[tuple[float, float]]) -> None:
         if self._resolvents is not None:
-            found = list(in_turn(lambda pair: self._from_resolvents(*pair), pairs))
+            found = parallel_map(lambda pair: self._from_resolvents(*pair), pairs)
         elif self._products is not None:
-            found = list(in_turn(lambda pair: self._from_products(*pair), pairs))
+            found = parallel_map(lambda pair: self._from_products(*pair), pairs)
         elif self.way_ == "lanczos" and self._fit_of(*pairs[0])[1].solver.method == "direct":
             self._X.transposed_dot(np.zeros((self._X.shape[0], 1)))  # is kept, for all threads
-            found = list(in_turn(lambda pair: self._by_itself(*pair), pairs))
+            found = parallel_map(lambda pair: self._by_itself(*pair), pairs)
         else:  # uses all cores by itself
             found = [self._by_itself(*pair) for pair in pairs]
         self._pairs.update(zip(pairs, found, strict=True))
@@ -226,10 +219,10 @@ class GPCAPath(BaseEstimator):
     def _from_resolvents(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         assert self._resolvents is not None
         M = self._resolvents.matrix(alpha, beta)
-        if self.tol is None and len(M) >= max(LANCZOS_ROWS, LANCZOS_SHARE * self._k):
-            M = (M + M.T) / 2
-            return leading_eigenpairs_by_blocks(lambda V: M @ V, len(M), self._k, angle=QUICK_ANGLE)
-        return whole_eigenpairs(M, self._k)
+        if len(M) < max(LANCZOS_ROWS, LANCZOS_SHARE * self._k):
+            return whole_eigenpairs(M, self._k)
+        M = (M + M.T) / 2
+        return leading_eigenpairs_by_blocks(lambda V: M @ V, len(M), self._k, angle=self._angle)
 
     def _from_products(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         assert self._products is not None
@@ -241,9 +234,7 @@ class GPCAPath(BaseEstimator):
 
     @property
     def _angle(self) -> float:
-        if self.tol is None:
-            return QUICK_ANGLE
-        return max(min(self.tol, EXACT_ANGLE), LEAST_ANGLE)
+        return max(self.tol or default_tol(self._dtype), LEAST_ANGLE)
 
     def _by_itself(self, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         fit = self._fit_of(alpha, beta)[1]
@@ -274,6 +265,8 @@ class GPCAPath(BaseEstimator):
         values, W = self._pair(alpha, beta)
         model, fit = self._fit_of(float(alpha), float(beta))
         fitted = fit.embedded(values, W.astype(self._X.dtype, copy=False))
+        residual = max(fitted.residual, fit.eigen_residual(fitted))
+        fitted = fitted._replace(residual=residual)
         for name in ("n_features_in_", "feature_names_in_", "n_nodes_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))

@@ -2,8 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
+from truth import dense_P, dense_solve, row_weights
 
+from gpcanet import GPCA, Graph
 from gpcanet.linalg import eigen as eigen_module
 from gpcanet.linalg import fix_signs, leading_eigenpairs, leading_eigenpairs_of
 
@@ -76,11 +81,11 @@ def test_a_matrix_too_large_to_be_formed_is_not(monkeypatch):
     values, calls = np.concatenate([np.full(5, 3.0), np.linspace(2, 0, 95)]), []
     monkeypatch.setattr(eigen_module, "FORMED_ROWS", 99)
     monkeypatch.setattr(eigen_module, "leading_eigenpairs", lambda *given: calls.append(given))
-    for given in ({}, {"may_form": False}):
+    for options in ({}, {"may_form": False}):
         with pytest.warns(
             ConvergenceWarning, match=r"may have missed eigenvectors .* \(here 100\)"
         ):
-            leading_eigenpairs_of(lambda V: values[:, None] * V, 100, 6, **given)
+            leading_eigenpairs_of(lambda V: values[:, None] * V, 100, 6, **options)
     assert calls == []
 
 
@@ -100,6 +105,70 @@ def test_a_matrix_too_large_to_be_formed_is_not(monkeypatch):
 )
 def test_repeated_eigenvalues_are_noticed(values, times, expected):
     assert eigen_module.are_repeated(np.array(values), times) is expected
+
+
+# -- symmetric graphs ------------------------------------------------------------------------
+
+SHAPES = {
+    "complete": lambda n: np.ones((n, n)) - np.eye(n),
+    "star": lambda n: np.eye(n, 1) @ np.ones((1, n)) + np.ones((n, 1)) @ np.eye(1, n),
+    "path": lambda n: np.eye(n, k=1) + np.eye(n, k=-1),
+    "cycle": lambda n: sum(np.eye(n, k=k) for k in (1, -1, n - 1, 1 - n)),
+    "bipartite": lambda n: np.subtract.outer(np.arange(n) % 2, np.arange(n) % 2) ** 2.0,
+    "copies": lambda n: np.kron(np.eye(n // 3), np.ones((3, 3)) - np.eye(3)),
+    "empty": lambda n: np.zeros((n, n)),
+}
+
+FEATURES = {
+    "identity": lambda n, rng: np.eye(n),
+    "few rows": lambda n, rng: np.eye(n)[rng.integers(0, 4, n)],
+    "one column": lambda n, rng: np.outer(rng.standard_normal(n), np.ones(12)),
+    "sparse identity": lambda n, rng: sp.eye_array(n).tocsr(),
+}
+
+
+# float32 cannot reach its default tolerance at alpha = 1e4, and says so.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@settings(deadline=None)
+@given(
+    shape=st.sampled_from(sorted(SHAPES)),
+    kind=st.sampled_from(sorted(FEATURES)),
+    n=st.integers(12, 80),
+    k=st.integers(1, 10),
+    alpha=st.sampled_from([0.0, 0.1, 1.0, 10.0, 100.0, 1e4]),
+    normalization=st.sampled_from(["sym", "rw"]),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    seed=st.integers(0, 9),
+)
+@example("complete", "identity", 60, 8, 1.0, "sym", np.float64, 0)
+@example("complete", "identity", 12, 8, 1e4, "sym", np.float32, 0)
+@example("complete", "identity", 60, 8, 10.0, "sym", np.float64, 0)
+@example("star", "identity", 60, 3, 0.1, "sym", np.float64, 0)
+def test_highly_repeated_eigenvalues(shape, kind, n, k, alpha, normalization, dtype, seed):
+    """As many components as asked for, orthonormal and with the right eigenvalues."""
+    A = SHAPES[shape](n)
+    np.fill_diagonal(A, 0)
+    graph, X = Graph(np.sign(A)), FEATURES[kind](len(A), np.random.default_rng(seed))
+    model = GPCA(k, alpha=alpha, normalization=normalization).fit(X.astype(dtype), graph=graph)
+    dense = X.toarray() if sp.issparse(X) else X
+    centred, weights = dense - dense.mean(axis=0), row_weights(graph, normalization)
+    F = dense_solve(dense_P(graph, normalization), alpha, centred)
+    M = centred.T @ (weights[:, None] * F)
+    M = (M + M.T) / 2
+    W, values = model.components_.T.astype(float), np.linalg.eigvalsh(M)[::-1][:k]
+    assert W.shape == (X.shape[1], k)
+    # Sums over up to 80 rows in the precision of X, and solves to its default tolerance. With
+    # "rw" entries are weighted by degrees that differ by a factor of up to 80.
+    rounding = 1e-4 if dtype == np.float32 else 1e-6
+    np.testing.assert_allclose(W.T @ W, np.eye(k), atol=rounding)
+    np.testing.assert_allclose(model.eigenvalues_, values, atol=10 * rounding * values[0])
+    np.testing.assert_allclose(M @ W, W * values, atol=10 * rounding * values[0])
+
+
+def test_many_sparse_features_that_are_all_alike():
+    model = GPCA(8).fit(sp.eye_array(1200).tocsr())
+    np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(8), atol=1e-10)
+    np.testing.assert_allclose(model.eigenvalues_, 1.0, rtol=1e-9)
 
 
 # -- signs ---------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from truth import (
 )
 
 import gpcanet.linalg.propagation
-from gpcanet.linalg import Moments, Resolvents, Samples, Sharing, plan_sharing
+from gpcanet.linalg import Grid, Moments, Resolvents, Samples, Sharing, plan_sharing
 from gpcanet.linalg import samples as samples_module
 from gpcanet.linalg.moments import ghost_columns, moments_needed, series
 from gpcanet.linalg.samples import sample_points, solve_series, steps_needed
@@ -181,7 +181,7 @@ def test_every_pair_equals_the_dense_inverse(X, labels, kind, normalization, pla
             options = {"labels": labels, "beta": beta, "ghost": form}
             return propagation(graph, normalization=normalization, **options)
 
-        resolvents = Resolvents(P, X, labels, (0.5, 30.0), betas, form, 1e-9, plan)
+        resolvents = Resolvents(P, X, labels, Grid((0.5, 30.0), betas, form, 1e-9), plan)
         for alpha in (0.5, 4.0, 30.0):
             for beta in betas:
                 dense = dense_P(graph, normalization, labels, beta, form)
@@ -225,7 +225,8 @@ GRID = (1.0, 5.0, 10.0, 20.0, 50.0)
     ],
 )
 def test_the_cheapest_way_is_taken(P, d, alphas, direct, way):
-    assert plan_sharing(P, d, None, alphas, (0.0,), "balanced", 1e-5, direct=direct).way == way
+    grid = Grid(alphas, (0.0,), "balanced", 1e-5)
+    assert plan_sharing(P, d, None, grid, direct=direct).way == way
 
 
 def test_balanced_ghost_edges_by_node_where_labels_are_few():
@@ -233,13 +234,15 @@ def test_balanced_ghost_edges_by_node_where_labels_are_few():
     for n_labelled, by_node in ((60, True), (90_000, False)):
         labels = np.full(P.n_nodes, -1)
         labels[:n_labelled] = np.arange(n_labelled) % 3
-        plan = plan_sharing(P, 128, labels, GRID, (0.0, 0.1, 0.2), "balanced", 1e-5, direct=False)
+        plan = plan_sharing(
+            P, 128, labels, Grid(GRID, (0.0, 0.1, 0.2), "balanced", 1e-5), direct=False
+        )
         assert (plan.way, plan.by_node) == ("samples", by_node)
 
 
 def test_single_precision_does_not_put_back_what_rounding_would_spoil():
     P, labels = Size(1000, 10**7), np.zeros(1000, int)
-    given = (20, labels, GRID, (0.0, 1.0), "balanced", 1e-5)
+    given = (20, labels, Grid(GRID, (0.0, 1.0), "balanced", 1e-5))
     assert plan_sharing(P, *given, direct=False).by_node or (
         plan_sharing(P, *given, direct=False).way == "separate"
     )

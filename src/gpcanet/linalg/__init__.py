@@ -9,10 +9,10 @@ from .moments import Moments, moments_needed
 from .product import Product
 from .progress import progress_to, report
 from .propagation import BlockOperator, GhostForm, Normalization, Propagation
-from .resolvents import Resolvents, Sharing, plan_sharing
+from .resolvents import Grid, Resolvents, Sharing, plan_sharing
 from .samples import Samples
 from .solve import Method, Solution, Solver, is_small
-from .threads import in_turn, one_blas_thread
+from .threads import one_blas_thread, parallel_map, parallel_sum
 
 __all__ = [
     "EXACT_ANGLE",
@@ -20,6 +20,7 @@ __all__ = [
     "CenteredFeatures",
     "FactoredProducts",
     "GhostForm",
+    "Grid",
     "HalfPropagation",
     "Method",
     "Moments",
@@ -32,13 +33,14 @@ __all__ = [
     "Solution",
     "Solver",
     "fix_signs",
-    "in_turn",
     "is_small",
     "leading_eigenpairs",
     "leading_eigenpairs_by_blocks",
     "leading_eigenpairs_of",
     "moments_needed",
     "one_blas_thread",
+    "parallel_map",
+    "parallel_sum",
     "plan_sharing",
     "progress_to",
     "report",

@@ -36,7 +36,12 @@ def leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     plainly unsymmetric, and LAPACK would read one triangle only.
     """
     d = M.shape[0]
-    values, vectors = scipy.linalg.eigh((M + M.T) / 2, subset_by_index=[d - k, d - 1])
+    try:
+        values, vectors = scipy.linalg.eigh((M + M.T) / 2, subset_by_index=[d - k, d - 1])
+    except np.linalg.LinAlgError:
+        return whole_eigenpairs(M, k)
+    if len(values) < k:  # LAPACK's MRRR may lose highly repeated eigenvalues
+        return whole_eigenpairs(M, k)
     return values[::-1], fix_signs(vectors[:, ::-1])
 
 
@@ -72,7 +77,7 @@ def leading_eigenpairs_of(
             values, vectors = scipy.sparse.linalg.eigsh(
                 operator, k=k, which="LA", v0=start[:, 0], maxiter=RESTARTS if may_form else None
             )
-        except scipy.sparse.linalg.ArpackNoConvergence:
+        except scipy.sparse.linalg.ArpackError:
             if not may_form:
                 raise
         else:

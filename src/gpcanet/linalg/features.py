@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .threads import in_turn
+from .threads import parallel_map, parallel_sum
 
 #: A dense X up to this size is centred once and kept; a larger one by the chunk, whenever read.
 KEPT_BYTES = 2**29
@@ -64,8 +64,7 @@ class CenteredFeatures:
         def multiply(rows: slice) -> None:
             np.matmul(self.rows(rows), W, out=product[rows])
 
-        for _ in in_turn(multiply, row_chunks(*self.shape, self.dtype)):
-            pass
+        parallel_map(multiply, row_chunks(*self.shape, self.dtype))
         return product
 
     def transposed_dot(self, F: np.ndarray) -> np.ndarray:
@@ -75,8 +74,7 @@ class CenteredFeatures:
                 return self.values.T @ F
             total = np.zeros((self.shape[1], F.shape[1]))
             chunks = row_chunks(*self.shape, self.dtype)
-            for part in in_turn(lambda rows: self.rows(rows).T @ F[rows], chunks):
-                total += part
+            parallel_sum(lambda rows: self.rows(rows).T @ F[rows], chunks, total)
             return total.astype(self.dtype, copy=False)
         if self._transposed is None:
             self._transposed = self.values.T.tocsr()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .propagation import FETCHED_BYTES, BlockOperator, Propagation, zero_block
+from .propagation import FETCHED_BYTES, BlockOperator, Propagation, largest_values, zero_block
 
 if TYPE_CHECKING:
     from .kernels import Source
@@ -39,13 +39,7 @@ class HalfPropagation(BlockOperator):
 
     def _column_scale(self, block: np.ndarray | Source) -> np.ndarray:
         """The power of two for each column that brings it into range."""
-        from . import kernels
-
-        n, d = block.shape
-        parts = np.zeros((kernels.N_PARTS, d))
-        with kernels.parallel_launch():
-            kernels.partial_extents(block, n, parts)
-        largest = parts.max(axis=0)
+        largest = largest_values(block)
         exponent = np.floor(np.log2(self._largest / np.where(largest > 0, largest, 1)))
         return np.exp2(np.clip(exponent, -120, 120)).astype(np.float32)
 
@@ -106,6 +100,11 @@ class HalfPropagation(BlockOperator):
         with kernels.parallel_launch():
             kernels.partial_dots(_bits(U), _bits(V), self.mass, parts)
         return parts.sum(axis=0)
+
+    def norms(self, block: np.ndarray | Source, squares: np.ndarray | None = None) -> np.ndarray:
+        if self.P.normalization == "sym":
+            return super().norms(block, squares)
+        return largest_values(_bits(block))
 
 
 def rescale(X: np.ndarray | Source, scale: np.ndarray, out: np.ndarray) -> None:

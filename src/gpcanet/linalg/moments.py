@@ -19,7 +19,7 @@ import numpy as np
 
 from .progress import report
 from .propagation import Propagation
-from .threads import in_turn
+from .threads import parallel_sum
 
 #: Rows multiplied at a time: their products are added up in float64, whatever the blocks are in.
 ROWS = 2048
@@ -117,11 +117,7 @@ def _products(mass: np.ndarray, T: np.ndarray, before: np.ndarray) -> tuple[np.n
 def sum_over_rows(function: Callable[[slice], np.ndarray], n_rows: int) -> np.ndarray:
     """The sum of a function over all rows, some thousand at a time, in threads of our own."""
     slices = [slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS)]
-    parts = in_turn(function, slices)
-    total = next(parts)
-    for part in parts:
-        total += part
-    return total
+    return parallel_sum(function, slices)
 
 
 def ghost_columns(

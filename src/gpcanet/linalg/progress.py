@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 #: Called with what is being done, how much of it is done, and how much there is if known.
 Listener = Callable[[str, int, int | None], None]
+
+#: Reports come from several threads; listeners are called by one at a time.
+_lock = threading.RLock()
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
@@ -25,4 +29,5 @@ def progress_to(listener: Listener) -> Iterator[None]:
 def report(what: str, done: int, total: int | None = None) -> None:
     """Tell the listener, if there is one."""
     if (listener := _listener.get()) is not None:
-        listener(what, done, total)
+        with _lock:
+            listener(what, done, total)

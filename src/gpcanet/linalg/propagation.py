@@ -101,6 +101,13 @@ class BlockOperator(ABC):
         product = U * V
         return (product if self.mass is None else self.mass[:, None] * product).sum(0)
 
+    def norms(self, block: Array, squares: Array | None = None) -> Array:
+        """A norm of each column in which (I + alpha L)^-1 is at most 1, whatever alpha is.
+
+        ``squares`` is dots(block, block), if it is known.
+        """
+        return (self.dots(block, block) if squares is None else squares) ** 0.5
+
     def combine_(self, Y: Array, y_scale: Array | float, Z: Array, z_scale: Array | float) -> Array:
         """Y <- y_scale * Y + z_scale * Z, column by column."""
         Y *= y_scale
@@ -361,6 +368,17 @@ class Propagation(BlockOperator):
             return parts.sum(axis=0)
         return np.asarray(np.einsum("i,ij,ij->j", self.mass, U, V, dtype="f8"))
 
+    def norms(self, block: np.ndarray | Source, squares: np.ndarray | None = None) -> np.ndarray:
+        # Rows of the random walk are means. Its norm weighted by D would hardly count an error
+        # at a node of small degree.
+        return super().norms(block, squares) if self.normalization == "sym" else self.extents(block)
+
+    def extents(self, block: np.ndarray | Source) -> np.ndarray:
+        """Largest absolute value of each column."""
+        if isinstance(block, np.ndarray) and not self.is_fused(block.shape[1]):
+            return np.maximum(block.max(axis=0), -block.min(axis=0)).astype(np.float64)
+        return largest_values(block)
+
     def combine_(
         self,
         Y: np.ndarray,
@@ -417,6 +435,17 @@ class Propagation(BlockOperator):
         twin = object.__new__(Propagation)
         twin.__dict__.update(self.__dict__, **changes)
         return twin
+
+
+def largest_values(block: np.ndarray | Source) -> np.ndarray:
+    """Largest absolute value of each column, by the compiled kernel; 16 bits as uint16."""
+    from . import kernels
+
+    n, d = block.shape
+    parts = np.zeros((kernels.N_PARTS, d))
+    with kernels.parallel_launch():
+        kernels.partial_extents(block, n, parts)
+    return parts.max(axis=0)
 
 
 def zero_block(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

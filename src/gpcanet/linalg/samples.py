@@ -29,7 +29,7 @@ import numpy as np
 from .moments import moments_needed, sum_over_rows
 from .progress import report
 from .propagation import FUSED_WORK, Propagation
-from .threads import in_turn
+from .threads import parallel_map
 
 #: Terms of the series that are collected before they are added to the sums: a sum is read and
 #: written once for all of them.
@@ -159,9 +159,8 @@ def _products_at_once(
         left = weighted + share * last_term if share else weighted
         return (left.T @ sums[point]).astype(np.float64)
 
-    for _ in in_turn(solve, _parts(w, columns)):
-        pass
-    return np.stack(list(in_turn(multiply, range(len(shares)))))
+    parallel_map(solve, _parts(w, columns))
+    return np.stack(parallel_map(multiply, range(len(shares))))
 
 
 def steps_needed(alpha: float, tol: float) -> int:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
 from typing import Any, TypeVar
 
@@ -62,17 +63,35 @@ def usable_cores() -> int:
     return min(given_cores(), int(said)) if said.isdigit() and int(said) > 0 else given_cores()
 
 
-def in_turn(work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
+def parallel_map(work: Callable[[T], R], pieces: Iterable[T]) -> list[R]:
     """The result of each piece, in their order, several being worked on at a time.
 
     Each has BLAS on one thread: whole products in parallel wait for nobody, where the threads
-    inside one wait for each other, for long if other processes want the cores too.
+    inside one wait for each other, for long if other processes want the cores too. Workers see
+    the context variables of the caller, such as the listener to progress.
     """
+    return list(_results(work, pieces))
+
+
+def parallel_sum(work: Callable[[T], Any], pieces: Iterable[T], start: Any = 0.0) -> Any:
+    """``start`` plus the results of ``parallel_map``, added in their order.
+
+    An array ``start`` is added to in place. No more results are in memory at a time than there
+    are workers, plus one.
+    """
+    total = start
+    for result in _results(work, pieces):
+        total += result
+    return total
+
+
+def _results(work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
+    """To be used up by its caller: until then BLAS has one thread in the whole process."""
     n_workers = min(WORKERS, usable_cores())
     waiting: deque[Future[R]] = deque()
     with one_blas_thread(), ThreadPoolExecutor(n_workers) as pool:
         for piece in pieces:
-            waiting.append(pool.submit(work, piece))
+            waiting.append(pool.submit(copy_context().run, work, piece))
             if len(waiting) > n_workers:
                 yield waiting.popleft().result()
         while waiting:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 
 from ..datasets import Dataset
-from ..gpca import GPCA, default_tol
+from ..gpca import GPCA
 from ..head import FeatureScaler
-from ..linalg import Propagation, Solver
+from ..linalg import Propagation, Solver, leading_eigenpairs
 from ..path import GPCAPath
 from .cells import Cell, Setup
 from .data import Source
@@ -54,9 +53,7 @@ class Embeddings:
             pool = Plan("ours", "full", first.dataset).values("alpha", [])
             alphas = sorted({float(a) for a in (*pool, *(cell.setup["alpha"] for cell in cells))})
             betas = (float(first["beta"]),)
-            self._path: GPCAPath | None = GPCAPath(
-                width, alphas=alphas, betas=betas, tol=default_tol(X.dtype), **how
-            )
+            self._path: GPCAPath | None = GPCAPath(width, alphas=alphas, betas=betas, **how)
             self._path.fit(X, y, graph=data.graph)
             return
         self._path = None
@@ -101,6 +98,4 @@ def one_triangle_embedding(
 
 def upper_triangle_vectors(M: np.ndarray, k: int) -> np.ndarray:
     """The k leading eigenvectors of the symmetric matrix with M's upper triangle."""
-    top = (len(M) - k, len(M) - 1)
-    _, vectors = scipy.linalg.eigh(M, lower=False, subset_by_index=top)
-    return vectors[:, ::-1]
+    return leading_eigenpairs(np.triu(M) + np.triu(M, 1).T, k)[1]

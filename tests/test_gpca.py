@@ -5,6 +5,8 @@ import logging
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 from truth import (
     GHOSTS,
@@ -23,7 +25,7 @@ from truth import (
 
 import gpcanet.gpca
 from gpcanet import GPCA, GPCAPath, Graph
-from gpcanet.linalg import Propagation, Solver
+from gpcanet.linalg import Propagation, Solver, extreme_exponent, times_power_of_two
 
 SOLVERS = ["auto", "direct", "chebyshev", "cg", "fixed-point"]
 
@@ -189,12 +191,66 @@ def test_single_precision_is_kept_and_close(graph, X, solver, eigen_solver):
     Z = double.fit_transform(X, graph=graph)
     Z32 = single.fit_transform(X.astype(np.float32), graph=graph)
     assert Z.dtype == double.components_.dtype == np.float64
-    parts = (Z32, single.components_, single.mean_, single.eigenvalues_)
+    parts = (Z32, single.components_, single.mean_)
     assert {part.dtype for part in parts} == {np.dtype(np.float32)}
+    assert single.eigenvalues_.dtype == np.float64  # squares leave the range of float32
     assert single.transform(X.astype(np.float32), graph=graph).dtype == np.float32
     # tol=1e-5 in single precision, over the relative gap of the eigenvalues of about 0.1.
     np.testing.assert_allclose(Z32, Z, atol=1e-3)
     np.testing.assert_allclose(single.eigenvalues_, double.eigenvalues_, rtol=1e-4)
+
+
+# -- scale ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)  # four fits each
+@given(
+    st.sampled_from([np.float64, np.float32]),
+    st.sampled_from(["formed", "lanczos", "half"]),
+    st.booleans(),
+    st.booleans(),
+    st.floats(0, 1),
+    st.integers(0, 100),
+)
+@example(np.float32, "formed", False, False, 0.15, 0)
+@example(np.float32, "formed", False, False, 0.75, 0)
+def test_the_scale_of_the_features_does_not_matter(dtype, way, is_sparse, is_path, where, seed):
+    """X 2^k has the same components and an embedding 2^k times as large, in the whole range."""
+    graph = random_graph(30, seed=seed)
+    # Twelve bits, and not near the ends of the range, so that X 2^k and Z 2^k are not rounded.
+    X = np.round(random_features(30, 5, seed) * 2**7) / 2**7
+    limits = np.finfo(dtype)
+    k = round(limits.minexp + 8 + where * (limits.maxexp - limits.minexp - 16))
+    options = {"precision": "half"} if way == "half" else {"eigen_solver": way}
+    make = (lambda: GPCAPath(3, alphas=(10.0,))) if is_path else (lambda: GPCA(3, **options))
+    results = []
+    for exponent in (0, k):
+        scaled = np.ldexp(X.astype(dtype), exponent)
+        scaled = sp.csr_array(scaled) if is_sparse else scaled
+        model = make().fit(scaled, graph=graph)
+        if is_path:
+            model, Z = model.fitted(10.0)
+        else:
+            Z = make().fit_transform(scaled, graph=graph)
+        results.append((model, Z, model.transform(scaled, graph=graph)))
+    (one, *embeddings), (other, *scaled_embeddings) = results
+    # Powers of two round nothing, but LAPACK and ARPACK rescale by numbers of their own. What that
+    # rounds is enlarged by the gaps between eigenvalues, of at least about 1e-3 of them.
+    atol = 1e4 * np.finfo(np.float32 if way == "half" else dtype).eps
+    np.testing.assert_allclose(other.components_, one.components_, rtol=0, atol=atol)
+    np.testing.assert_allclose(other.mean_, np.ldexp(one.mean_, k), rtol=0, atol=0)
+    for Z, scaled_Z in zip(embeddings, scaled_embeddings, strict=True):
+        np.testing.assert_allclose(np.ldexp(scaled_Z, -k), Z, rtol=0, atol=10 * atol)
+    with np.errstate(over="ignore", under="ignore"):
+        values, objective = np.ldexp(one.eigenvalues_, 2 * k), np.ldexp(one.objective_, 2 * k)
+    np.testing.assert_allclose(other.eigenvalues_, values, rtol=atol)
+    np.testing.assert_allclose(other.objective_, objective, rtol=atol)
+
+
+@pytest.mark.parametrize("scale", [2.0**-33, 1.0, 2.0**20])
+def test_features_of_an_ordinary_size_are_not_copied(graph, X, scale):
+    X = (X * scale).astype(np.float32)
+    assert times_power_of_two(X, extreme_exponent(X, np.float32)) is X
 
 
 # -- (7) the paper's setting ---------------------------------------------------------------

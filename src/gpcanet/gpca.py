@@ -17,10 +17,9 @@ from .errors import InputError
 from .fitting import Fit, Fitted
 from .graph import Graph
 from .labels import UNLABELED
-from .linalg import CenteredFeatures, Propagation, Solver
+from .linalg import CenteredFeatures, Propagation, Solver, extreme_exponent, times_power_of_two
 from .seen import SeenNodes
 from .validation import (
-    as_precise,
     as_user_errors,
     check_choice,
     check_features,
@@ -99,7 +98,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         W^T, the leading component first. The first of the largest entries of each is positive.
     mean_ : ndarray of shape (n_features,)
     eigenvalues_ : ndarray of shape (n_components,)
-        Eigenvalues of X^T (I + alpha L)^-1 X.
+        Eigenvalues of X^T (I + alpha L)^-1 X, in float64.
     objective_ : float
         Value of the objective at the embedding of the training nodes. NaN with ``n_iter``.
     n_iter_ : int
@@ -220,12 +219,16 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         part = part_of(graph, nodes)
         inside = self._inner_dtype(X.dtype)
-        plan = self._plan(part, X, len(self.components_), inside, lanczos=True)
+        exponent = extreme_exponent(X, inside, self.mean_)
+        k = len(self.components_)
+        plan = self._plan(part, X, k, inside, lanczos=True, rescales=exponent != 0)
         solver = self._solver(self._propagation(part, labels, inside, reorder=plan.reorder))
-        dtype, X = X.dtype, as_precise(X, inside)
-        centered = CenteredFeatures(X, self.mean_, keep=plan.keep_centred)
+        dtype, X = X.dtype, times_power_of_two(X, -exponent).astype(inside, copy=False)
+        mean = times_power_of_two(self.mean_, -exponent)
+        centered = CenteredFeatures(X, mean, keep=plan.keep_centred)
         fit = Fit(solver, centered, None, plan.columns_per_block, dtype, on_disk=plan.on_disk)
-        return fit.embed(self.components_.T.astype(inside, copy=False))[0][:n_rows]
+        Z = fit.embed(self.components_.T.astype(inside, copy=False))[0][:n_rows]
+        return times_power_of_two(Z, exponent)
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """The reconstruction Z W^T + mean_."""
@@ -254,8 +257,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         dtype, use_lanczos = X.dtype, self._use_lanczos(X, k)
         inside = np.float64 if use_lanczos else self._inner_dtype(dtype)
-        plan = self._plan(part, X, k, inside, lanczos=use_lanczos)
-        X = as_precise(X, inside)
+        exponent = extreme_exponent(X, inside)
+        plan = self._plan(part, X, k, inside, lanczos=use_lanczos, rescales=exponent != 0)
+        seen, X = X, times_power_of_two(X, -exponent).astype(inside, copy=False)
         if not use_lanczos and sp.issparse(X) and is_better_dense(X, X.dtype.itemsize):
             X = X.toarray()
         P = self._propagation(part, labels, inside, reorder=plan.reorder)
@@ -269,26 +273,34 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         else:
             fitted = fit.formed(k)
 
-        self._learn(fit, fitted)
+        self._learn(fit, fitted, exponent)
         self.n_nodes_in_ = graph.n_nodes if with_graph else None
         self._seen: SeenNodes | None = None
         if nodes is not None or labels is not None:
-            self._seen = SeenNodes(graph, nodes, None if nodes is None else X, labels)
-        return fitted.Z
+            self._seen = SeenNodes(graph, nodes, None if nodes is None else seen, labels)
+        return times_power_of_two(fitted.Z, exponent)
 
-    def _learn(self, fit: Fit, fitted: Fitted) -> None:
+    def _learn(self, fit: Fit, fitted: Fitted, exponent: int) -> None:
+        """Take over the results of a fit to X / 2**exponent."""
         dtype = fit.result_dtype
-        self.mean_ = fit.X.mean.astype(dtype, copy=False)
+        self.mean_ = times_power_of_two(fit.X.mean.astype(dtype, copy=False), exponent)
         self.components_ = np.ascontiguousarray(fitted.W.T, dtype=dtype)
-        self.eigenvalues_ = fitted.eigenvalues.astype(dtype, copy=False)
-        self.objective_ = fit.objective(fitted)
+        eigenvalues = fitted.eigenvalues.astype(np.float64, copy=False)
+        self.eigenvalues_ = times_power_of_two(eigenvalues, 2 * exponent)
+        self.objective_ = float(times_power_of_two(fit.objective(fitted), 2 * exponent))
         self.n_iter_, self.residual_ = fitted.n_iter, fitted.residual
         self._n_features_out = len(self.components_)
 
-    def _plan(self, graph: Graph, X: Any, k: int, inside: Any, *, lanczos: bool) -> Plan:
+    def _plan(
+        self, graph: Graph, X: Any, k: int, inside: Any, *, lanczos: bool, rescales: bool = False
+    ) -> Plan:
         """How much is done at a time. With ``lanczos``, no more than k columns ever are."""
         limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
-        return plan_fit(self._size(graph, X, k, inside, lanczos=lanczos), limit)
+        size = self._size(graph, X, k, inside, lanczos=lanczos)
+        if rescales:  # X is copied, and so is Z
+            copies = (X.nnz if sp.issparse(X) else X.size) + X.shape[0] * k
+            size = size._replace(x_copy=size.x_copy + copies * X.dtype.itemsize)
+        return plan_fit(size, limit)
 
     def _size(self, graph: Graph, X: Any, k: int, inside: Any, *, lanczos: bool) -> FitSize:
         item, is_sparse = np.dtype(inside).itemsize, sp.issparse(X)

@@ -23,10 +23,12 @@ from .linalg import (
     Grid,
     Propagation,
     Resolvents,
+    extreme_exponent,
     is_small,
     leading_eigenpairs_by_blocks,
     parallel_map,
     plan_sharing,
+    times_power_of_two,
     whole_eigenpairs,
 )
 from .seen import SeenNodes
@@ -144,11 +146,14 @@ class GPCAPath(BaseEstimator):
         self._k, self._labels = model._width(X), model._labels(y, X.shape[0])
         self._dtype, self._range, self._betas = X.dtype, (min(alphas), max(alphas)), betas
         wide = model._use_lanczos(X, self._k)
+        inside = np.float64 if wide else X.dtype
+        self._rows, self._exponent = X, extreme_exponent(X, inside)
+        X = times_power_of_two(X, -self._exponent)
         if wide:
             X = X.astype(np.float64, copy=False)
         elif sp.issparse(X) and is_better_dense(X, X.dtype.itemsize):
             X = X.toarray()
-        self._X, self._rows = CenteredFeatures(X), X
+        self._X = CenteredFeatures(X)
         self._pairs: dict[tuple[float, float], tuple[np.ndarray, np.ndarray]] = {}
         self._resolvents: Resolvents | None = None
         self._products: FactoredProducts | None = None
@@ -170,7 +175,8 @@ class GPCAPath(BaseEstimator):
 
     def eigenvalues(self, alpha: float, beta: float = 0.0) -> np.ndarray:
         """Eigenvalues of X^T (I + alpha L)^-1 X, as ``GPCA.eigenvalues_``."""
-        return self._pair(alpha, beta)[0].astype(self._dtype)
+        values = self._pair(alpha, beta)[0].astype(np.float64)
+        return times_power_of_two(values, 2 * self._exponent)
 
     def embedding(self, alpha: float, beta: float = 0.0) -> np.ndarray:
         """Z of the nodes of ``fit``, as ``GPCA.fit_transform``; takes one solve of its width."""
@@ -270,13 +276,13 @@ class GPCAPath(BaseEstimator):
         for name in ("n_features_in_", "feature_names_in_", "n_nodes_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
-        model._learn(fit, fitted)
+        model._learn(fit, fitted, self._exponent)
         labels = self._labels if beta > 0 else None
         model._seen = None
         if self._nodes is not None or labels is not None:
             rows = None if self._nodes is None else self._rows
             model._seen = SeenNodes(self._graph, self._nodes, rows, labels)
-        return model, fitted.Z
+        return model, times_power_of_two(fitted.Z, self._exponent)
 
     def _fit_of(self, alpha: float, beta: float) -> tuple[GPCA, Fit]:
         model = self._unfitted(alpha, beta)

@@ -109,22 +109,6 @@ def _is_no_number(value: Any) -> bool:
     return False
 
 
-def as_precise(X: Any, dtype: Any) -> Any:
-    """X in another precision, if its numbers survive that."""
-    if X.dtype == dtype:
-        return X
-    with np.errstate(all="ignore"):
-        cast = X.astype(dtype)
-        before, after = ((A.data if sp.issparse(A) else A) for A in (X, cast))
-        total = after.sum(dtype=np.float64)
-    if not np.isfinite(total) or (before.any() and not after.any()):
-        raise InputError(
-            "X holds numbers beyond the range of float32, which precision='half' needs; rescale "
-            "X, or use precision='full'"
-        )
-    return cast
-
-
 def check_finite(X: Any) -> None:
     """Raise on NaN or infinity, saying where the first one is."""
     values = X.data if sp.issparse(X) else X

@@ -2,7 +2,7 @@
 
 from .eigen import fix_signs, leading_eigenpairs, leading_eigenpairs_of, whole_eigenpairs
 from .factored import FactoredProducts
-from .features import CenteredFeatures, row_chunks
+from .features import CenteredFeatures, extreme_exponent, row_chunks, times_power_of_two
 from .half import HalfPropagation
 from .lanczos import EXACT_ANGLE, leading_eigenpairs_by_blocks
 from .moments import Moments, moments_needed
@@ -32,6 +32,7 @@ __all__ = [
     "Sharing",
     "Solution",
     "Solver",
+    "extreme_exponent",
     "fix_signs",
     "is_small",
     "leading_eigenpairs",
@@ -45,5 +46,6 @@ __all__ = [
     "progress_to",
     "report",
     "row_chunks",
+    "times_power_of_two",
     "whole_eigenpairs",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -114,6 +115,31 @@ class CenteredFeatures:
         mean = self.mean.astype(np.float64)
         cross = (weights @ self.values) @ mean
         return float(squares - 2 * cross + weights.sum() * (mean @ mean))
+
+
+def extreme_exponent(X: Any, dtype: Any, mean: np.ndarray | None = None) -> int:
+    """The binary exponent of X (and ``mean``) where their squares may leave the range of dtype.
+
+    0 for ordinary numbers: sums of their squares stay far from overflow and underflow.
+    """
+    largest = 0.0
+    for values in (X.data if sp.issparse(X) else X, mean):
+        if values is not None and values.size:
+            largest = max(largest, float(values.max()), -float(values.min()))
+    exponent = math.frexp(largest)[1]
+    return exponent if abs(exponent) > np.finfo(dtype).maxexp // 4 else 0
+
+
+def times_power_of_two(X: Any, exponent: int) -> Any:
+    """X * 2**exponent, which rounds nothing within the range; X itself where exponent is 0."""
+    if exponent == 0:
+        return X
+    if sp.issparse(X):
+        return sp.csr_array(
+            (times_power_of_two(X.data, exponent), X.indices, X.indptr), shape=X.shape
+        )
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(X, exponent)
 
 
 def row_chunks(n_rows: int, n_columns: int, dtype: Any) -> Iterator[slice]:

@@ -132,7 +132,7 @@ RESERVED = {
     ("matplotlib",): ("gpcanet.cli", "gpcanet.bench", "gpcanet.paper.figures"),
     ("jinja2", "markupsafe"): ("gpcanet.paper.render",),
     ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets", "gpcanet.bench"),
-    ("safetensors",): ("gpcanet.persistence", "gpcanet.nn"),
+    ("safetensors",): ("gpcanet.tensor_file",),
     ("torch", "torch_geometric"): (
         "gpcanet.nn", "gpcanet.bench", "gpcanet.paper.networks", "gpcanet.paper.runner",
         "gpcanet.paper.torch_draws",

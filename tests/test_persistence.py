@@ -20,7 +20,8 @@ from sklearn.decomposition import PCA
 from truth import KINDS, random_features, random_graph, random_labels
 
 from gpcanet import GPCA, GPCAClassifier, Graph
-from gpcanet.persistence import FORMAT_VERSION, load_model, save_model
+from gpcanet.persistence import load_model, save_model
+from gpcanet.tensor_file import FORMAT_VERSION, digest
 
 GRAPH = random_graph(**KINDS["isolated"])
 X = random_features()
@@ -213,15 +214,13 @@ def test_a_model_loads_in_a_fresh_process(saved, tmp_path):
 
 def forged(path, change):
     """Rewrite a model with its header and arrays changed, and a checksum that fits."""
-    from gpcanet.persistence import _digest
-
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
     header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["gpcanet"])
     arrays = load_tensors(content)
     header.pop("sha256")
     change(header, arrays)
-    header["sha256"] = _digest(header, arrays)
+    header["sha256"] = digest(header, arrays)
     path.write_bytes(save_tensors(arrays, metadata={"gpcanet": json.dumps(header)}))
 
 

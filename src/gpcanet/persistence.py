@@ -1,13 +1,7 @@
-"""Fitted models on disk: one safetensors file, its JSON header saying what the arrays are.
-
-There is no pickle in it, and nothing in it is run: a model is rebuilt from named arrays and
-plain values, so that a file from a stranger is harmless, and one from years ago still loads.
-"""
+"""Fitted models on disk, rebuilt from named arrays and plain values (see tensor_file.py)."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,19 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from . import __version__
-from .atomic import whole_file
 from .classifier import GPCAClassifier
 from .errors import InputError, InputTypeError
 from .gpca import GPCA
 from .graph import Graph
 from .head import FeatureScaler, Head
 from .seen import SeenNodes
-
-#: Raised whenever a file of this version could not be read by the code of an older one.
-FORMAT_VERSION = 1
-
-_HEADER = "gpcanet"
+from .tensor_file import read_tensor_file, write_tensor_file
 
 
 def save_model(
@@ -53,8 +41,6 @@ def save_model(
     >>> bool((loaded.transform(X) == model.transform(X)).all())
     True
     """
-    from safetensors.numpy import save
-
     if type(model) not in (GPCA, GPCAClassifier):  # what a subclass adds would be lost
         raise InputTypeError(
             f"a {type(model).__name__} cannot be saved; give a GPCA or a GPCAClassifier"
@@ -64,16 +50,8 @@ def save_model(
     kind = type(model).__name__
     tree = _pack_gpca(model) if isinstance(model, GPCA) else _pack_classifier(model)
     arrays: dict[str, np.ndarray] = {}
-    header = {
-        "kind": kind,
-        "format": FORMAT_VERSION,
-        "gpcanet": __version__,
-        "model": _flatten(tree, kind, arrays),
-    }
-    header["sha256"] = _digest(header, arrays)
-    content = save(arrays, metadata={_HEADER: json.dumps(header)})
-    with whole_file(path, overwrite=overwrite) as file:
-        file.write(content)
+    header = {"kind": kind, "model": _flatten(tree, kind, arrays)}
+    write_tensor_file(Path(path), header, arrays, overwrite=overwrite)
 
 
 def load_model(path: str | os.PathLike[str]) -> GPCA | GPCAClassifier:
@@ -82,7 +60,9 @@ def load_model(path: str | os.PathLike[str]) -> GPCA | GPCAClassifier:
     A classifier comes back without ``transduction_`` and ``label_distributions_``; ``predict``
     and ``predict_proba`` on the training nodes give them again.
     """
-    header, arrays = _read(Path(path))
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path} is no file; give the file of a saved model")
+    header, arrays = read_tensor_file(Path(path), "model")
     if header.get("kind") not in ("GPCA", "GPCAClassifier"):
         raise InputError(f"{path} is no model of GPCANet: its kind is {header.get('kind')!r}")
     try:
@@ -92,29 +72,6 @@ def load_model(path: str | os.PathLike[str]) -> GPCA | GPCAClassifier:
         raise InputError(f"{path} is no complete model of GPCANet ({error!r})") from None
     except ValueError as error:
         raise InputError(f"{path} is no model of GPCANet: {error}") from None
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    from safetensors import safe_open
-
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is no file; give the file of a saved model")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {})[_HEADER])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        stated = header.pop("sha256")
-    except Exception as error:  # safetensors is Rust, and damage may be anywhere
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"{path} is no model of GPCANet, or damaged: {reason}") from None
-    if not isinstance(header.get("format"), int) or header["format"] > FORMAT_VERSION:
-        raise InputError(
-            f"{path} was written by GPCANet {header.get('gpcanet')}, in a format newer than this "
-            f"version reads; update gpcanet"
-        )
-    if _digest(header, arrays) != stated:
-        raise InputError(f"{path} is damaged: its content does not match its checksum")
-    return header, arrays
 
 
 # -- estimators as trees of plain values and arrays ---------------------------------------------
@@ -267,11 +224,3 @@ def _restore(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if "$text" in value:
         return np.array(value["$text"], dtype=object if value["object"] else str)
     return {key: _restore(item, arrays) for key, item in value.items()}
-
-
-def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(arrays):
-        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
-        digest.update(arrays[name].data)
-    return digest.hexdigest()

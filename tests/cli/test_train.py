@@ -91,7 +91,7 @@ def test_a_checkpoint_is_gone_on_from(gpcanet, files, tmp_path):
     other = gpcanet(*train, "--hidden", 16)
     assert "is of another model: convs.0.bias is [8] there and [16] here" in other.complaint
     path.write_bytes(path.read_bytes()[:100])
-    assert "is not a whole checkpoint" in gpcanet(*train).complaint
+    assert "is no training checkpoint of GPCANet, or damaged" in gpcanet(*train).complaint
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,15 @@
 """GPCAConv against a dense reference, and as PyG's GCNConv."""
 
+import copy
+
 import pytest
 import torch
 import torch_geometric.nn as pyg
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from truth import dense_P
 
+import gpcanet.nn.propagation
 from gpcanet.nn import GCN, GCNConv, GPCAConv, GraphPropagation, NodeData
 from gpcanet.nn.conv import keeping_means
 from gpcanet.nn.data import edges_for
@@ -227,3 +232,86 @@ def test_weights_that_would_be_lost_are_refused(blocks, x, edge_index):
         conv(x, blocks.graph, weights)
     with pytest.raises(ValueError, match="edge_weight is learnt, which this propagation does not"):
         conv(x, edge_index, weights.requires_grad_())
+
+
+# -- graphs that change between two calls -----------------------------------------------------
+
+
+def rewritten(tensor, values, how):
+    """Write values into a tensor in one of the ways torch allows, some of which it cannot see."""
+    if how == "in place":
+        tensor.copy_(values)
+    elif how == "data":
+        tensor.data.copy_(values)
+    else:
+        tensor.numpy()[...] = values.numpy()
+
+
+def ring(order):
+    ends = torch.tensor(order)
+    return torch.cat([torch.stack([ends, ends.roll(1)]), torch.stack([ends.roll(1), ends])], 1)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    orders=st.tuples(st.permutations(range(8)), st.permutations(range(8))),
+    weights=st.lists(st.floats(0.5, 4), min_size=8, max_size=8),
+    how=st.sampled_from(["in place", "data", "numpy"]),
+)
+def test_a_graph_that_is_written_to_counts_as_it_is_now(orders, weights, how):
+    torch.manual_seed(0)
+    x, (before, after) = torch.randn(8, 3), map(ring, orders)
+    second = torch.tensor(weights * 2)
+    for kind in (GCNConv, GPCAConv):
+        layer = kind(3, 2)
+        edges, edge_weight = before.clone(), torch.ones(16)
+        layer(x, edges, edge_weight)
+        rewritten(edges, after, how)
+        torch.testing.assert_close(layer(x, edges, edge_weight), layer(x, after))
+        rewritten(edge_weight, second, how)
+        torch.testing.assert_close(layer(x, edges, edge_weight), layer(x, after, second))
+    ours, theirs = GCN(3, 4, 2, 2), pyg.GCN(3, 4, 2, 2)
+    theirs.load_state_dict(ours.state_dict())
+    edges = before.clone()
+    torch.testing.assert_close(ours(x, edges), theirs(x, edges))
+    rewritten(edges, after, how)
+    torch.testing.assert_close(ours(x, edges), theirs(x, edges))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda kind: kind.GCNConv(10, 4, cached=True),
+        lambda kind: kind.GCN(10, 4, 3, 3, cached=True),
+    ],
+)
+def test_a_cached_layer_keeps_its_first_graph_as_in_pyg(x, edge_index, make):
+    ours, theirs = make(gpcanet.nn).double(), make(pyg).double()
+    theirs.load_state_dict(ours.state_dict())
+    other = edge_index[:, :40]
+    other = torch.cat([other, other.flip(0)], 1)
+    for edges in (edge_index, other):
+        torch.testing.assert_close(ours(x, edges), theirs(x, edges))
+    first = ours(x, edge_index)
+    assert torch.equal(copy.deepcopy(ours)(x, other), first)
+    # A propagation that was prepared by the caller is used as it is, and is not kept.
+    assert not torch.allclose(ours(x, GraphPropagation(other, n_nodes=120)), first)
+    assert torch.equal(ours(x, other), first)
+    weights = copy.deepcopy(ours.state_dict())
+    ours.reset_parameters()
+    ours.load_state_dict(weights)
+    assert not torch.allclose(ours(x, other), first)
+
+
+def test_edges_are_prepared_once_per_call_or_once_if_cached(x, edge_index, monkeypatch):
+    prepared = []
+    monkeypatch.setattr(
+        "gpcanet.nn.propagation.graph_of",
+        lambda *args, read=gpcanet.nn.propagation.graph_of: prepared.append(1) or read(*args),
+    )
+    for cached, calls in ((False, 3), (True, 1)):
+        prepared.clear()
+        model = GCN(10, 4, 5, 3, cached=cached).double()
+        for _ in range(3):
+            model(x, edge_index)
+        assert len(prepared) == calls

@@ -1,8 +1,5 @@
 """P for tensors against the dense matrix, forwards and backwards."""
 
-import gc
-import weakref
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +8,6 @@ from truth import GHOSTS, dense_P
 import gpcanet.nn.propagation
 from gpcanet import Graph, GraphWarning
 from gpcanet.nn import GraphPropagation
-from gpcanet.nn.propagation import as_propagation
 
 WAYS = [(n, b, g) for n in ("sym", "rw") for b, g in GHOSTS]
 
@@ -111,31 +107,6 @@ def test_a_directed_graph_is_told_and_counts_both_ways():
     with pytest.warns(GraphWarning, match="directed"):
         P = GraphPropagation(torch.tensor([[0], [1]]))
     torch.testing.assert_close(P @ torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [2.0]]))
-
-
-def test_edges_are_read_once_until_they_change():
-    edges = torch.tensor([[0, 1], [1, 0]])
-    first = as_propagation(edges, None, 3)
-    assert as_propagation(edges, None, 3) is first
-    assert as_propagation(edges, None, 4) is not first
-    assert as_propagation(edges, None, 3, normalization="rw") is not first
-    edges[edges == 1] = 2
-    changed = as_propagation(edges, None, 3)
-    assert changed.graph.indices.tolist() == [2, 0]
-    weights = torch.tensor([2.0, 2.0])
-    assert as_propagation(edges, weights, 3).graph.weights.tolist() == [2.0, 2.0]
-    weights *= 2
-    assert as_propagation(edges, weights, 3).graph.weights.tolist() == [4.0, 4.0]
-
-
-def test_what_is_kept_of_edges_goes_with_them():
-    edges = torch.tensor([[0, 1], [1, 0]])
-    kept = weakref.ref(as_propagation(edges, None, 2))
-    gc.collect()
-    assert kept() is not None
-    del edges
-    gc.collect()
-    assert kept() is None
 
 
 @pytest.mark.parametrize(

@@ -116,17 +116,15 @@ class GPCAConv(torch.nn.Module):
         """Rows of the output for rows of x.
 
         ``edge_index`` may also be a sparse adjacency, a ``Graph``, or a ``GraphPropagation``,
-        whose own normalisation, labels and beta then count.
+        whose own normalisation, labels and beta then count. Edges are prepared in every call;
+        a ``GraphPropagation`` is prepared once.
         """
         if x.dim() != 2 or x.shape[1] != self.in_channels:
             raise InputError(
                 f"features of shape {tuple(x.shape)} for a layer of {self.in_channels} "
                 f"in_channels; give (nodes, {self.in_channels})"
             )
-        P = as_propagation(
-            edge_index, edge_weight, x.shape[0],
-            normalization=self.normalization, y=y, beta=self.beta, ghost=self.ghost,
-        )  # fmt: skip
+        P = self.propagation(edge_index, edge_weight, x.shape[0], y)
         mean = self._mean_of(x) if self.center else None
         # All is linear, so what is narrower goes through the graph. A sparse x stays sparse.
         if x.layout != torch.strided or self.out_channels < self.in_channels:
@@ -136,6 +134,15 @@ class GPCAConv(torch.nn.Module):
         else:
             out = self._propagate(P, x if mean is None else x - mean) @ self.weight
         return out if self.bias is None else out + self.bias
+
+    def propagation(
+        self, edges: Edges, edge_weight: Tensor | None, n_nodes: int, y: Tensor | None = None
+    ) -> GraphPropagation:
+        """The propagation matrix of some edges; a given one is returned as it is."""
+        return as_propagation(
+            edges, edge_weight, n_nodes,
+            normalization=self.normalization, y=y, beta=self.beta, ghost=self.ghost,
+        )  # fmt: skip
 
     def _propagate(self, P: GraphPropagation, H: Tensor) -> Tensor:
         if self.n_iter != "taylor":
@@ -190,7 +197,13 @@ class GCNConv(pyg.GCNConv):
     undirected, its own self-loops are left out, and every node gets one of weight 1; what PyG
     does otherwise (``improved``, ``normalize=False``, ``add_self_loops=False``) is not to be had.
     ``normalization="rw"``, the mean of a node and its neighbours, is, which PyG has not.
+
+    Edges are prepared in every call; a ``GraphPropagation`` in their place is prepared once.
+    With ``cached=True`` the layer keeps the first edges it gets and ignores all later ones, so
+    this is for transductive learning only, as in PyG. ``reset_parameters`` clears the cache.
     """
+
+    _cached_propagation: GraphPropagation | None
 
     def __init__(
         self,
@@ -198,10 +211,16 @@ class GCNConv(pyg.GCNConv):
         out_channels: int,
         bias: bool = True,
         normalization: Normalization = "sym",
+        *,
+        cached: bool = False,
     ) -> None:
-        super().__init__(in_channels, out_channels, bias=bias)
+        super().__init__(in_channels, out_channels, cached=cached, bias=bias)
         check_choice("normalization", normalization, ("sym", "rw"))
         self.normalization = normalization
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self._cached_propagation = None
 
     def forward(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
         P = self.propagation(edge_index, edge_weight, x.shape[0])
@@ -214,14 +233,21 @@ class GCNConv(pyg.GCNConv):
             out = self.lin(P @ x)
         return out if self.bias is None else out + self.bias
 
-    def propagation(self, edges: Edges, edge_weight: Tensor | None, n_nodes: int) -> Any:
-        """P of some edges; one that is given must be of this layer's normalization."""
+    def propagation(
+        self, edges: Edges, edge_weight: Tensor | None, n_nodes: int
+    ) -> GraphPropagation:
+        """The propagation matrix of some edges; a given one must have this normalization."""
+        is_given = isinstance(edges, GraphPropagation)
+        if self._cached_propagation is not None and not is_given:
+            return self._cached_propagation
         P = as_propagation(edges, edge_weight, n_nodes, normalization=self.normalization)
         if P.normalization != self.normalization:
             raise InputError(
                 f"the propagation is of normalization={P.normalization!r}, this layer of "
                 f"{self.normalization!r}; make both the same"
             )
+        if self.cached and not is_given:
+            self._cached_propagation = P
         return P
 
     def __repr__(self) -> str:

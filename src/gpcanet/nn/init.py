@@ -18,7 +18,7 @@ from ..linalg import GhostForm, Normalization
 from ..linalg.weights import eigenvectors_needed, mixing
 from ..validation import check_number
 from .directions import leading_directions
-from .layers import LINEAR, LayerUnset, Rule, aggregated, weights_of
+from .layers import LINEAR, LayerUnset, Rule, aggregation, weights_of
 from .passes import THE_MODEL, Forward, as_it_was, check_arguments, layers_of, run
 from .propagation import Edges, GraphPropagation, missing_labels
 from .report import InitReport, LayerReport
@@ -216,7 +216,7 @@ class _Setter:
         copies = rule.copies(layer)
         width = n_out // copies
         k = eigenvectors_needed(width, n_in, pairs=self.pairs)
-        own = partial(aggregated, layer, rule, args, kwargs)
+        own = aggregation(layer, rule, H.shape[0], args, kwargs)
         found = leading_directions(H, partial(self.mixed, layer, own), k, centre=self.centre)
         gain = max(1.0, found.gain * self._gain_around(name, H))
         W = found.vectors @ mixing(k, width, pairs=self.pairs, seed=self.seed) / gain

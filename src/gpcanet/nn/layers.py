@@ -20,7 +20,7 @@ from torch_geometric.utils import remove_self_loops
 
 from ..errors import InputError, InputTypeError
 from .conv import GCNConv, GPCAConv
-from .propagation import as_propagation
+from .propagation import GraphPropagation
 
 Aggregate = Callable[..., Tensor]
 
@@ -120,14 +120,26 @@ class LayerUnset(Exception):
     """Why the weights of a layer stay as they are."""
 
 
-def aggregated(
-    layer: torch.nn.Module, rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any], x: Tensor
-) -> Tensor:
-    """F of a layer for its input x and its other arguments."""
-    if rule.aggregate is not None:
-        return rule.aggregate(layer, x, *args, **kwargs)
-    with _identities(layer, rule, x.shape[1]):
-        return layer.forward(x, *args, **kwargs)
+def aggregation(
+    layer: torch.nn.Module, rule: Rule, n_nodes: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[[Tensor], Tensor]:
+    """The function from columns of a layer's input to F, given its other arguments."""
+    if isinstance(layer, GCNConv | GPCAConv):
+        args, kwargs = (_propagation_of(layer, n_nodes, *args, **kwargs),), {}
+
+    def aggregated(x: Tensor) -> Tensor:
+        if rule.aggregate is not None:
+            return rule.aggregate(layer, x, *args, **kwargs)
+        with _identities(layer, rule, x.shape[1]):
+            return layer.forward(x, *args, **kwargs)
+
+    return aggregated
+
+
+def _propagation_of(
+    layer: Any, n_nodes: int, edge_index: Any, edge_weight: Any = None, *y: Any, **kwargs: Any
+) -> GraphPropagation:
+    return layer.propagation(edge_index, edge_weight, n_nodes, *y, **kwargs)
 
 
 def _places(layer: Any, rule: Rule) -> Iterator[tuple[Any, str]]:
@@ -166,17 +178,11 @@ def _identities(layer: Any, rule: Rule, width: int) -> Iterator[None]:
 # -- the rules ----------------------------------------------------------------------------
 
 
-def _propagated(layer: GCNConv, x: Tensor, edge_index: Any, edge_weight: Any = None) -> Tensor:
-    return layer.propagation(edge_index, edge_weight, x.shape[0]) @ x
+def _propagated(layer: GCNConv, x: Tensor, P: GraphPropagation) -> Tensor:
+    return P @ x
 
 
-def _gpca(
-    layer: GPCAConv, x: Tensor, edge_index: Any, edge_weight: Any = None, y: Any = None
-) -> Tensor:
-    P = as_propagation(
-        edge_index, edge_weight, x.shape[0],
-        normalization=layer.normalization, y=y, beta=layer.beta, ghost=layer.ghost,
-    )  # fmt: skip
+def _gpca(layer: GPCAConv, x: Tensor, P: GraphPropagation) -> Tensor:
     return layer._propagate(P, x - x.mean(0) if layer.center else x)
 
 

@@ -20,7 +20,7 @@ from ..validation import check_number
 from .conv import GCNConv, GPCAConv
 from .directions import leading_directions
 from .dropout import Dropout
-from .propagation import Edges, GraphPropagation, as_propagation
+from .propagation import Edges, GraphPropagation
 from .report import InitReport, LayerReport
 from .tensors import to_numpy_or_scipy
 
@@ -115,10 +115,7 @@ class GPCANet(torch.nn.Module):
     ) -> GraphPropagation:
         """What all layers share of a graph; ``forward`` takes it in place of ``edge_index``."""
         conv: Any = self.convs[0]
-        return as_propagation(
-            edge_index, edge_weight, n_nodes,
-            normalization=conv.normalization, y=y, beta=conv.beta, ghost=conv.ghost,
-        )  # fmt: skip
+        return conv.propagation(edge_index, edge_weight, n_nodes, y)
 
     def forward(
         self,
@@ -200,11 +197,35 @@ def _components(conv: GPCAConv, x: Tensor, P: GraphPropagation, k: int) -> np.nd
 
 
 class GCN(pyg.GCN):
-    """PyG's ``GCN`` with our propagation and dropout: the same model, the same names of weights."""
+    """PyG's ``GCN`` with our propagation and dropout: the same model, the same names of weights.
+
+    Edges are prepared once per call, for all layers. With ``cached=True`` they are prepared in
+    the first call only (see ``GCNConv``).
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.dropout: Dropout = Dropout(self.get_submodule("dropout").p)
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Edges,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        batch_size: int | None = None,
+        num_sampled_nodes_per_hop: list[int] | None = None,
+        num_sampled_edges_per_hop: list[int] | None = None,
+    ) -> Tensor:
+        if num_sampled_nodes_per_hop is None:  # otherwise every layer has edges of its own
+            first: Any = self.convs[0]
+            edge_index = first.propagation(edge_index, edge_weight, x.shape[0])
+            edge_weight = None
+        return super().forward(
+            x, edge_index, edge_weight, edge_attr, batch, batch_size,
+            num_sampled_nodes_per_hop, num_sampled_edges_per_hop,
+        )  # fmt: skip
 
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> GCNConv:
         return GCNConv(in_channels, out_channels, **kwargs)

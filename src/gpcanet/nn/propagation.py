@@ -7,14 +7,12 @@ random walk it is D P D^-1: the kernel that goes forward also goes back.
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..errors import InputError
 from ..graph import Graph
@@ -224,25 +222,17 @@ class _Polynomial(torch.autograd.Function):
         return back, None, None, None, None
 
 
-# -- edges -> Graph, once per tensor ------------------------------------------------------
-
-_known: Any = WeakTensorKeyDictionary()
+# -- edges -> Graph -----------------------------------------------------------------------
 
 
 def as_propagation(
     edges: Edges, edge_weight: Tensor | None, n_nodes: int, **settings: Any
 ) -> GraphPropagation:
-    """The propagation that ``edges`` is or makes; a plain one is made once per tensor of edges."""
+    """``edges`` itself if it is a propagation, else a new one of these edges."""
     _check_weights(edges, edge_weight)
     if isinstance(edges, GraphPropagation):
         return edges
-    if settings.get("beta", 0) > 0 or not isinstance(edges, Tensor):
-        return GraphPropagation(edges, edge_weight, n_nodes=n_nodes, **settings)
-    key = (settings.get("normalization", "sym"), n_nodes)
-    found = _notes_on(edges, edge_weight)
-    if key not in found:
-        found[key] = GraphPropagation(edges, edge_weight, n_nodes=n_nodes, **settings)
-    return found[key]
+    return GraphPropagation(edges, edge_weight, n_nodes=n_nodes, **settings)
 
 
 def graph_of(edges: Edges, edge_weight: Tensor | None, n_nodes: int | None) -> Graph:
@@ -258,11 +248,7 @@ def graph_of(edges: Edges, edge_weight: Tensor | None, n_nodes: int | None) -> G
         return Graph(edges)
     if edges.layout != torch.strided:
         return Graph(edges.cpu().to_sparse_coo())
-    found = _notes_on(edges, edge_weight)
-    if ("graph", n_nodes) not in found:
-        weights = None if edge_weight is None else _to_numpy(edge_weight)
-        found["graph", n_nodes] = Graph.from_edge_index(_to_numpy(edges), weights, n_nodes=n_nodes)
-    return found["graph", n_nodes]
+    return Graph.from_edge_index(edges, edge_weight, n_nodes=n_nodes)
 
 
 def _check_weights(edges: Edges, edge_weight: Tensor | None) -> None:
@@ -275,19 +261,6 @@ def _check_weights(edges: Edges, edge_weight: Tensor | None) -> None:
             "edge_weight is learnt, which this propagation does not do; detach() it, or use PyG's "
             "GCNConv"
         )
-
-
-def _notes_on(edges: Tensor, edge_weight: Tensor | None) -> dict[Any, Any]:
-    """What was made of these edges before, unless they were written to since."""
-    if edges.is_inference() or (edge_weight is not None and edge_weight.is_inference()):
-        return {}  # such tensors do not tell whether they were written to
-    versions = edges._version, None if edge_weight is None else edge_weight._version
-    weights, kept_versions, notes = _known.get(edges, (None, None, {}))
-    if versions != kept_versions or (weights() if weights else None) is not edge_weight:
-        notes = {}
-        held = None if edge_weight is None else weakref.ref(edge_weight)
-        _known[edges] = held, versions, notes
-    return notes
 
 
 def _to_numpy(values: Any) -> np.ndarray:

@@ -6,6 +6,7 @@ import math
 import os
 import time
 import warnings
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from ..outcome import SPLIT, Training
 from ..validation import check_number
 from .checkpoint import (
     architecture,
+    as_json,
     check_same,
+    checkpoint_lock,
     fingerprint,
     optimizer_tensors,
     random_state,
@@ -121,9 +124,11 @@ def train(
     checkpoint : path, optional
         A file that is written every half a minute and when the training is stopped. Where it
         exists, the training goes on from there, to the same end; a checkpoint of another model,
-        other settings or other data is refused.
+        other settings or other data is refused, and so is one that another training is using
+        (a file of the same name and ``.lock`` stands beside it).
     notes : dict, optional
-        What else a checkpoint has to agree in, such as how the model was initialised.
+        What else a checkpoint has to agree in, such as how the model was initialised. Must be
+        JSON.
 
     Examples
     --------
@@ -140,9 +145,10 @@ def train(
     model.to(device)
     nodes = suited_to(model, NodeData.of(data, device))
     devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices):  # the caller's random numbers stay as they are
+    lock = nullcontext() if path is None else checkpoint_lock(path)
+    with lock, torch.random.fork_rng(devices):  # the caller's random numbers stay as they are
         torch.manual_seed(settings.seed)
-        return _Loop(model, nodes, settings, path, notes or {}).run()
+        return _Loop(model, nodes, settings, path, as_json(notes or {})).run()
 
 
 @torch.no_grad()

@@ -374,3 +374,19 @@ def test_an_old_model_is_replaced_only_if_asked(saved):
 def test_a_model_must_be_there(tmp_path, name):
     with pytest.raises(FileNotFoundError, match="is no file; give the file of a saved model"):
         load_model(tmp_path / name)
+
+
+def test_what_the_embeddings_of_a_classifier_share_is_written_once(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(40, 500))
+    one = GPCAClassifier(2, alpha=5.0, feature_scaling="none", C=1.0)
+    three = GPCAClassifier(2, alpha=[5.0, 10.0, 20.0], feature_scaling="none", C=1.0)
+    sizes = []
+    for model in (one, three):
+        path = tmp_path / f"{len(sizes)}.safetensors"
+        save_model(model.fit(rows, Y, graph=GRAPH, nodes=np.arange(40)), path)
+        sizes.append(path.stat().st_size)
+        again = load_model(path).predict_proba(rows[:5], graph=GRAPH, nodes=np.arange(5))
+        np.testing.assert_array_equal(
+            again, model.predict_proba(rows[:5], graph=GRAPH, nodes=np.arange(5))
+        )
+    assert sizes[1] < sizes[0] + rows.nbytes / 2

@@ -200,8 +200,11 @@ def _flatten(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"$tuple": items} if isinstance(value, tuple) else items
     if isinstance(value, np.ndarray):
         if value.dtype.kind in "biuf":
-            arrays[name] = np.ascontiguousarray(value)
-            return {"$array": name}
+            # The embeddings of a classifier share the graph and the rows that they keep.
+            shared = next((known for known, array in arrays.items() if array is value), None)
+            if shared is None:
+                arrays[name] = np.ascontiguousarray(value)
+            return {"$array": shared or name}
         if all(isinstance(item, str) for item in value.tolist()):
             return {"$text": value.tolist(), "object": value.dtype == object}
         raise InputTypeError(

@@ -38,6 +38,7 @@ def test_the_theory_names_tests_and_objects():
         "README.md",
         "CONTRIBUTING.md",
         "docs/decisions.md",
+        "docs/what-happens-if.md",
         "docs/guide-path.md",
         "docs/guide-init.md",
         "docs/evidence.md",

@@ -131,13 +131,70 @@ def test_who_debugs_sees_the_traceback():
     assert "InputError: nothing to write" in ended.err
 
 
-def test_a_fault_of_ours_is_not_taken_for_bad_input(gpcanet, monkeypatch):
-    def load(self, console):
-        raise TypeError("a fault")
+#: Fails as a library would on valid input.
+FAILING = """
+from gpcanet.cli import main, options
+def load(self, console):
+    raise ValueError("not the user's fault")
+options.Input.load = load
+main()
+"""
 
-    monkeypatch.setattr("gpcanet.cli.options.Input.load", load)
-    with pytest.raises(TypeError, match="a fault"):  # with which Python ends: a traceback and 1
-        gpcanet("embed", "digits", "-o", "z.csv")
+
+def test_an_internal_error_shows_its_traceback_and_exits_with_1():
+    ended = process("embed", "digits", "-o", "z.csv", code=FAILING)
+    assert ended.code == 1
+    assert ended.err.startswith("Traceback (most recent call last):")
+    assert ended.err.splitlines()[-1] == "ValueError: not the user's fault"
+    assert "gpcanet: " not in ended.err
+
+
+BAD = [
+    *(["embed", "FILES", *option, "-o", "z.csv"] for option in (
+        ["--alpha", "nan"], ["--alpha", "1e400"], ["--alpha", "x"], ["--beta", "nan"],
+        ["-k", "-3"], ["-k", "9" * 30], ["-k", "1.5"], ["--iterations", "-1"],
+        ["--normalization", ""], ["--precision", "x"], ["--memory-limit", "nanGiB"],
+        ["--memory-limit", "infGiB"], ["--memory-limit", "-1GiB"], ["--memory-limit", ""],
+        ["--memory-limit", "1XB"], ["--source", "target"], ["--weight", "source"],
+        ["--id", "zzz"], ["--id", ""], ["--split", "zzz"], ["--label", "a", "--split", "a"],
+        ["--neighbors", "2"],
+    )),
+    *(["classify", "FILES", *option] for option in (
+        ["--test-share", "nan"], ["--test-share", "1"], ["--seed", "-1"],
+        ["--alpha", "1", "--alpha", "nan"], ["--label", "a"], [],
+    )),
+    *(["embed", "-f", "f.csv", "--neighbors", k, "-o", "z.csv"] for k in ("0", "-1", "3", "x")),
+    *(["bench", "--page-only", "--out", folder] for folder in ("garbage", "list", "other")),
+    *(["report", source] for source in ("bytes.json", "list.json", "empty.jsonl", "folder")),
+    ["reproduce", "table1", "--journal", "folder"],
+    ["datasets", "info", ""],
+    ["datasets", "fetch", "digits", "x"],
+    ["demo", "--picture", "z.bmp"],
+    ["embed", "digits", "--data-dir", "nowhere", "-o", "z.csv", "--label", "x"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("args", BAD, ids=lambda args: " ".join(args)[:60])
+def test_bad_input_exits_with_2_and_one_line(gpcanet, args):
+    files = write_small()[1:5]
+    for folder, content in (("garbage", "{no"), ("list", "[]"), ("other", '{"part": "growth"}')):
+        Path(folder).mkdir()
+        Path(folder, "step.json").write_text(content)
+    Path("folder").mkdir()
+    Path("bytes.json").write_bytes(b"\xff\xfe")
+    Path("list.json").write_text("[1]")
+    Path("empty.jsonl").write_text("")
+    at = args.index("FILES") if "FILES" in args else 0
+    args = [*args[:at], *files, *args[at + 1 :]] if at else args
+    gpcanet(*args).complaint_after_notes  # noqa: B018
+    assert not Path("z.csv").exists()
+
+
+@pytest.mark.parametrize("seed", [2**64, 10**30])
+def test_a_seed_that_torch_cannot_take_is_bad_input(gpcanet, seed):
+    pytest.importorskip("torch_geometric")
+    ended = gpcanet("train", "digits", "--seed", seed)
+    assert ended.complaint == f"--seed {seed} must be less than 2**64, as torch needs it"
 
 
 def test_too_little_memory_is_told(gpcanet, monkeypatch):

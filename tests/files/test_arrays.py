@@ -292,6 +292,18 @@ def test_without_anndata_one_sentence_says_what_to_install(tmp_path, monkeypatch
 
 
 @pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("kind", [int, bool, np.float32])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_h5ad_of_any_real_type(tmp_path, kind, form):
+    anndata = pytest.importorskip("anndata")
+    cells = anndata.AnnData(form(X.astype(kind)))
+    data = load(tmp_path, features=Written("h5ad", cells.write_h5ad), edges=None, neighbors=1)
+    assert data.X.dtype == (np.float64 if kind is int else np.float32)
+    found = data.X.toarray() if sp.issparse(data.X) else data.X
+    np.testing.assert_array_equal(found, X.astype(kind))
+
+
+@pytest.mark.filterwarnings("default")
 def test_h5ad_brings_features_ids_graph_and_labels(tmp_path):
     anndata = pytest.importorskip("anndata")
     import pandas as pd
@@ -305,5 +317,8 @@ def test_h5ad_brings_features_ids_graph_and_labels(tmp_path):
     assert data.class_names[data.y].tolist() == ["r", "g", "r"]
     np.testing.assert_array_equal(data.X.toarray(), X)
     np.testing.assert_array_equal(data.graph.adjacency.toarray(), ADJACENCY.toarray())
+    cells.X = None
+    with pytest.raises(DataError, match=r"features\.h5ad has no features; fill in X"):
+        load(tmp_path, features=Written("h5ad", cells.write_h5ad), edges=None)
     with pytest.raises(DataError, match=r"is no readable h5ad file"):
         load(tmp_path, features=Written("h5ad", lambda path: path.write_bytes(b"x")), edges=None)

@@ -295,6 +295,7 @@ def test_neighbors_instead_of_edges(tmp_path):
          r"neighbors=3 must be an integer from 1 to 2: .*features"),
         ({"edges": None, "neighbors": 0}, r"neighbors=0 must be an integer from 1 to 2"),
         ({"edges": None, "neighbors": 1.5}, r"neighbors=1\.5 must be an integer from 1 to 2"),
+        ({"edges": None, "neighbors": "1"}, r"neighbors='1' must be an integer from 1 to 2"),
         ({"neighbors": 1}, r"edges and neighbors are both given; give one of them"),
         ({"edges": None}, r"there are no edges; give a file of them, or a number of neighbors"),
         ({"edges": None, "neighbors": 1, "features": "id,a\nx,1\n\ny,inf\nz,2\n"},

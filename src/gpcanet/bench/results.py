@@ -61,7 +61,19 @@ def write_json(path: Path, values: dict[str, Any], *, overwrite: bool) -> None:
 def read_all(folder: Path) -> dict[str, dict[str, Any]]:
     """Whatever results there are in a folder, in the order of the parts."""
     files = {name: folder / f"{name}.json" for name in PARTS}
-    return {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
+    return {name: _read(path, name) for name, path in files.items() if path.exists()}
+
+
+def _read(path: Path, name: str) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or found.get("part") != name or "results" not in found:
+        raise InputError(
+            f"{path} holds no results of gpcanet bench; delete it, or name another folder"
+        )
+    return found
 
 
 def write_page(results: dict[str, dict[str, Any]], folder: Path) -> list[Path]:

@@ -36,9 +36,10 @@ def run(
 ) -> None:
     parts = parts or list(PARTS)
     check_names(parts, size)
+    known = read_all(out)  # damaged files are reported now, not after an hour
     if page_only:
         parts = []
-        if not read_all(out):
+        if not known:
             raise InputError(f"folder {out} holds no results of gpcanet bench; measure first")
     out.mkdir(parents=True, exist_ok=True)
     files = {name: out / f"{name}.json" for name in parts}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..errors import InputError, UserError
 from . import options as o
 from .console import Console
 
@@ -161,7 +161,7 @@ def _reachable(
         known = journal.contents.records.get(loading(name))
         try:
             source.dataset(name)
-        except (ValueError, OSError) as error:
+        except (UserError, OSError) as error:
             missing[name] = error
             console.note(f"{name} is left out: {error}")
             if known is None:

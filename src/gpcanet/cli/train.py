@@ -39,6 +39,8 @@ def run(
         raise InputError(
             f"{error.name} is not installed; pip install 'gpcanet[nn]' brings what training needs"
         ) from None
+    if settings["seed"] >= 2**64:
+        raise InputError(f"--seed {settings['seed']} must be less than 2**64, as torch needs it")
     how = Settings(**settings)
     if len(gpca.get("alpha", ())) == 1:
         gpca = {**gpca, "alpha": gpca["alpha"][0]}

@@ -134,17 +134,21 @@ def _from_arrays(path: Path, columns: Columns, labels: Labels | None) -> Feature
             f"{path} must hold one matrix, or one called {FEATURE_ARRAYS[0]!r}; it has "
             f"{', '.join(map(repr, arrays))}"
         )
-    X = arrays.pop(named or blocks[0])
-    if X.dtype.kind not in "fiub":
-        raise DataError(f"{path}: features of dtype {X.dtype} must be real numbers")
-    single = np.result_type(X.dtype, np.float32) == np.float32
-    X = X.astype(np.float32 if single else np.float64, copy=False)
+    X = _real(path, arrays.pop(named or blocks[0]))
     beside = _beside(path, arrays, columns, X.shape[0])
     if beside is None:
         return Features(path, X, row_numbers(path, X.shape[0]), labels=labels)
     ids = ids_of(beside, columns)
     told, split = _told_beside(beside, ids, columns, labels)
     return Features(path, X, ids, labels=told, split=split)
+
+
+def _real(path: Path, X: Any) -> Any:
+    """The matrix as float32 or float64."""
+    if X.dtype.kind not in "fiub":
+        raise DataError(f"{path}: features of dtype {X.dtype} must be real numbers")
+    single = np.result_type(X.dtype, np.float32) == np.float32
+    return X.astype(np.float32 if single else np.float64, copy=False)
 
 
 def _beside(path: Path, arrays: Mapping[str, Any], columns: Columns, n_rows: int) -> Table | None:
@@ -163,7 +167,9 @@ def _beside(path: Path, arrays: Mapping[str, Any], columns: Columns, n_rows: int
 
 def _from_anndata(path: Path, columns: Columns, labels: Labels | None) -> Features:
     data = _read_anndata(path)
-    X = data.X if sp.issparse(data.X) else np.asarray(data.X)
+    if data.X is None:
+        raise DataError(f"{path} has no features; fill in X")
+    X = _real(path, data.X if sp.issparse(data.X) else np.asarray(data.X))
     obs = pa.Table.from_pandas(data.obs, preserve_index=False)
     table = Table(path, obs)
     names = Table(path, pa.table({"id": np.asarray(data.obs_names, dtype=object)}))

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -194,9 +195,9 @@ def _join_graph(
     if neighbors is not None:
         if edges is not None:
             raise DataError("edges and neighbors are both given; give one of them")
-        if not 1 <= neighbors < n_nodes or neighbors != int(neighbors):
+        if not isinstance(neighbors, Integral) or not 1 <= neighbors < n_nodes:
             raise DataError(
-                f"neighbors={neighbors} must be an integer from 1 to {n_nodes - 1}: "
+                f"neighbors={neighbors!r} must be an integer from 1 to {n_nodes - 1}: "
                 f"{nodes.path} has {n_nodes} nodes"
             )
         _check_distances(nodes)

@@ -158,7 +158,9 @@ class GPCANet(torch.nn.Module):
         layers = []
         for number, layer in enumerate(self.convs):
             conv: Any = layer
-            k = eigenvectors_needed(conv.out_channels, conv.in_channels, pairs=pairs)
+            # The rank of H^T F is at most the number of rows.
+            rank = min(conv.in_channels, x.shape[0])
+            k = eigenvectors_needed(conv.out_channels, rank, pairs=pairs)
             vectors = _components(conv, x, P, k)
             weight = vectors @ mixing(k, conv.out_channels, pairs=pairs, seed=seed)
             conv.weight.copy_(torch.from_numpy(weight))

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from command import CLASSES, PER_CLASS, process, write_blocks
 
@@ -66,6 +67,31 @@ def test_gpcanet_takes_an_alpha_for_each_layer(gpcanet, files):
     assert gpcanet(*common, "-a", 5, "--beta", 0.2, "--iterations", 3).code == 0
     wrong = gpcanet(*common, "-a", 5, "-a", 2, "-a", 1, "--layers", 2)
     assert wrong.complaint.startswith("alpha has 3 values for 2 layers")
+
+
+@pytest.mark.parametrize(("features", "hidden"), [(3, 128), (90, 128), (90, 300)])
+def test_gpcanet_trains_on_fewer_nodes_than_it_is_wide(gpcanet, tmp_path, features, hidden):
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 2
+    names = [f"x{i}" for i in range(features)]
+    rows = rng.standard_normal((30, features)) + y[:, None]
+    pairs = rng.integers(0, 15, (60, 2)) * 2
+    pairs = np.vstack([pairs, pairs + 1])
+    tables = {
+        "edges": ("source,target", pairs),
+        "features": (",".join(["id", *names]), np.column_stack([np.arange(30), rows])),
+        "labels": ("id,label", np.column_stack([np.arange(30), y])),
+    }
+    options = []
+    for name, (header, table) in tables.items():
+        lines = [",".join(f"{value:g}" for value in row) for row in table]
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]) + "\n")
+        options += [f"--{name}", tmp_path / f"{name}.csv"]
+    ended = gpcanet(
+        "train", *options, "--model", "gpcanet", "--hidden", hidden, "--epochs", 5, "-q", "--json"
+    )
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["initialised"] == 2
 
 
 def test_the_same_seed_gives_the_same_and_parts_train_too(gpcanet, files):

@@ -205,9 +205,9 @@ def test_bad_settings(arguments, message):
 
 def test_bad_input(x, edge_index):
     with pytest.raises(ValueError, match=r"shape \(120, 9\) for a layer of 10 in_channels"):
-        GPCAConv(10, 2)(x[:, :9], edge_index)
+        GPCAConv(10, 2).double()(x[:, :9], edge_index)
     with pytest.raises(ValueError, match=r"beta=0\.5 adds ghost edges"):
-        GPCAConv(10, 2, beta=0.5)(x, edge_index)
+        GPCAConv(10, 2, beta=0.5).double()(x, edge_index)
 
 
 def test_two_passes_before_a_backward_pass(blocks, x, edge_index):

@@ -272,12 +272,12 @@ def test_parts_without_anybody_to_learn_from_are_left_out(data):
 
 def test_models_and_data_that_do_not_fit(data):
     with pytest.raises(ValueError, match="the model does not take 400 nodes with 16 features"):
-        train(GCN(17, 8, 2, 4), data, QUICK)
+        train(pyg.GCN(17, 8, 2, 4), data, QUICK)
     with pytest.raises(ValueError, match="the model has 3 outputs for 4 classes"):
         train(GCN(16, 8, 2, 3), data, QUICK)
-    with pytest.raises(ValueError, match="features have values that are NaN"):
+    with pytest.raises(ValueError, match="x has values that are NaN"):
         train(model(), replace(data, X=np.full((400, 16), np.nan, np.float32)), QUICK)
-    with pytest.raises(ValueError, match="is in more than one of train, validation, test"):
+    with pytest.raises(ValueError, match="is more than once in train, validation, test"):
         train(model(), replace(data, validation=data.train), QUICK)
 
 
@@ -356,7 +356,7 @@ def test_bad_data(data):
         ({"lr": -1.0}, "lr=-1.0 must be finite and at least 0"),
         ({"parts_per_batch": 2}, "parts_per_batch=2 of parts=1"),
         ({"patience": 0}, "patience=0 must be at least 1"),
-        ({"seed": -1}, "seed=-1 must be at least 0"),
+        ({"seed": -1}, "seed=-1 must be in"),
         ({"device": "gpu"}, "device='gpu' cannot be used here"),
     ],
 )

@@ -9,11 +9,13 @@ from typing import Any, Literal
 import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 from torch_geometric.nn.inits import glorot, zeros
 
 from ..errors import InputError
 from ..linalg import GhostForm, Normalization
 from ..validation import check_choice, check_number
+from .checks import check_layer_input
 from .propagation import Edges, GraphPropagation, as_propagation
 
 #: Steps of the fixed point, or the first-order Taylor series, (1 - alpha) H + alpha P H.
@@ -119,11 +121,7 @@ class GPCAConv(torch.nn.Module):
         whose own normalisation, labels and beta then count. Edges are prepared in every call;
         a ``GraphPropagation`` is prepared once.
         """
-        if x.dim() != 2 or x.shape[1] != self.in_channels:
-            raise InputError(
-                f"features of shape {tuple(x.shape)} for a layer of {self.in_channels} "
-                f"in_channels; give (nodes, {self.in_channels})"
-            )
+        check_layer_input(x, self.weight, self.in_channels)
         P = self.propagation(edge_index, edge_weight, x.shape[0], y)
         mean = self._mean_of(x) if self.center else None
         # All is linear, so what is narrower goes through the graph. A sparse x stays sparse.
@@ -223,8 +221,11 @@ class GCNConv(pyg.GCNConv):
         self._cached_propagation = None
 
     def forward(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
-        P = self.propagation(edge_index, edge_weight, x.shape[0])
         weight: Any = self.lin.weight
+        if is_lazy(weight):
+            self.lin.initialize_parameters(self.lin, (x,))
+        check_layer_input(x, weight, weight.shape[1])
+        P = self.propagation(edge_index, edge_weight, x.shape[0])
         if x.layout != torch.strided:
             out = P @ (x @ weight.T)
         elif weight.shape[0] <= weight.shape[1]:

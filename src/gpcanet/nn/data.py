@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,14 +16,15 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 
 from ..datasets import Dataset
-from ..errors import InputError
+from ..errors import InputError, InputTypeError
 from ..graph import Graph
 from ..outcome import SPLIT
+from .checks import check_finite_features, class_codes, positions
 from .conv import GCNConv
 from .models import GPCANet
 from .passes import as_it_was
 from .propagation import as_propagation
-from .tensors import feature_tensor, is_sparse, rows_of, values_of
+from .tensors import feature_tensor, is_sparse, rows_of
 
 
 @dataclass(frozen=True)
@@ -41,42 +44,34 @@ class NodeData:
     @classmethod
     def of(cls, source: Any, device: Any = "cpu") -> NodeData:
         """From a ``Dataset`` of ours or a ``torch_geometric.data.Data`` with masks."""
-        if isinstance(source, NodeData):
-            return source.check().to(device)
-        if isinstance(source, Dataset):
-            x = feature_tensor(source.X)
-            parts = [source.y, source.train, source.validation, source.test]
-            tensors = [torch.from_numpy(np.asarray(part, np.int64)) for part in parts]
-            return cls(x, source.graph, *tensors).check().to(device)
+        if isinstance(source, NodeData | Dataset):
+            x = source.x if isinstance(source, NodeData) else feature_tensor(source.X)
+            n = source.graph.n_nodes
+            split = [positions(getattr(source, name), n, name) for name in SPLIT]
+            return cls(x, source.graph, class_codes(source.y), *split).to(device).check()
         masks = [getattr(source, f"{part}_mask", None) for part in ("train", "val", "test")]
         if masks[0] is None:
             raise InputError(
                 f"{type(source).__name__} has no train_mask; give a Dataset, a NodeData, or a PyG "
                 f"Data with train_mask, val_mask and test_mask"
             )
-        for mask in masks:
-            if mask is not None and mask.dim() != 1:
-                raise InputError(
-                    f"masks of shape {tuple(mask.shape)} are several splits; choose one, as "
-                    f"train_mask[:, 0]"
-                )
-        nodes = [
-            torch.empty(0, dtype=torch.int64) if mask is None else mask.nonzero().flatten()
-            for mask in masks
-        ]
-        y = source.y.flatten() if source.y.shape[1:] == (1,) else source.y  # as OGB has it
-        return cls(source.x, Graph.from_pyg(source), y.long(), *nodes).check().to(device)
+        if not isinstance(source.x, Tensor):
+            raise InputTypeError(
+                f"x of the data is a {type(source.x).__name__}; give a tensor of features"
+            )
+        graph = Graph.from_pyg(source)
+        nodes = [_members(mask, graph.n_nodes) for mask in masks]
+        return cls(source.x, graph, class_codes(source.y), *nodes).to(device).check()
 
     def check(self) -> NodeData:
         """The data itself, if a model can be trained on it."""
         n = self.graph.n_nodes
-        if self.x.shape[0] != n or tuple(self.y.shape) != (n,):
+        if self.x.dim() != 2 or self.x.shape[0] != n or tuple(self.y.shape) != (n,):
             raise InputError(
                 f"features of shape {tuple(self.x.shape)} and labels of shape "
                 f"{tuple(self.y.shape)} for {n} nodes; give a row and a label per node"
             )
-        if not bool(torch.isfinite(values_of(self.x)).all()):
-            raise InputError("features have values that are NaN or infinite; fill them in first")
+        check_finite_features(self.x)
         for name in ("train", "validation"):
             if len(getattr(self, name)) == 0:
                 raise InputError(f"no node for {name}; training needs a split that has some")
@@ -85,11 +80,11 @@ class NodeData:
             nodes = getattr(self, name)
             if len(nodes) and int(self.y[nodes].min()) < 0:
                 raise InputError(f"a {name} node has no label (-1); drop it from the split")
-            member[nodes] += 1
+            member += torch.bincount(nodes, minlength=n)
         if int(member.max()) > 1:
             raise InputError(
-                f"node {int(member.argmax())} is in more than one of {', '.join(SPLIT)}; a split "
-                f"has every node once"
+                f"node {int(member.argmax())} is more than once in {', '.join(SPLIT)}; a split has "
+                f"every node once"
             )
         return self
 
@@ -126,6 +121,23 @@ class NodeData:
             self.y[torch.from_numpy(nodes).to(self.y.device)],
             **{name: rows[rows >= 0].to(self.y.device) for name, rows in chosen.items()},
         )
+
+
+def _members(mask: Tensor | None, n_nodes: int) -> Tensor:
+    """Positions of the nodes of a mask."""
+    if mask is None:
+        return torch.empty(0, dtype=torch.int64)
+    if mask.dim() == 2:
+        raise InputError(
+            f"masks of shape {tuple(mask.shape)} are several splits; choose one, as "
+            f"train_mask[:, 0]"
+        )
+    if mask.dtype != torch.bool or tuple(mask.shape) != (n_nodes,):
+        raise InputError(
+            f"a mask of shape {tuple(mask.shape)} and dtype {mask.dtype} for {n_nodes} nodes; give "
+            f"one bool per node"
+        )
+    return mask.nonzero().flatten()
 
 
 class Edges(NamedTuple):
@@ -173,9 +185,24 @@ def suited_to(model: torch.nn.Module, data: NodeData) -> NodeData:
     """
     if not is_sparse(data.x):
         return data
-    try:
-        with as_it_was(model):
+    with as_input_errors(data), as_it_was(model):
+        try:
             edges_for(model, data).run(model, data.x)
-    except NotImplementedError:
-        return replace(data, x=data.x.to_dense())
+        except NotImplementedError:
+            return replace(data, x=data.x.to_dense())
     return data
+
+
+@contextmanager
+def as_input_errors(data: NodeData) -> Iterator[None]:
+    """Errors of torch in the first pass of a model say that it does not fit the data."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "memory" in str(error):
+            raise
+        n, d = data.x.shape
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"the model does not take {n} nodes with {d} features: {reason}"
+        ) from error

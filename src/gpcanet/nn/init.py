@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..linalg import GhostForm, Normalization
 from ..linalg.weights import eigenvectors_needed, mixing
 from ..validation import check_number
+from .checks import check_same_dtype
 from .directions import leading_directions
 from .layers import LINEAR, LayerUnset, Rule, aggregation, weights_of
 from .passes import THE_MODEL, Forward, as_it_was, check_arguments, layers_of, run
@@ -210,6 +211,7 @@ class _Setter:
                 f"layer {name} takes {n_in} features and gets {H.shape[-1]}; give x as the model "
                 f"expects it"
             )
+        check_same_dtype(H, weights[0].matrix, f"layer {name}")
         if H.dim() != 2 and not isinstance(layer, LINEAR):
             raise LayerUnset(f"its input has {H.dim()} dimensions")
         H = H if H.dim() == 2 else H.reshape(-1, n_in)

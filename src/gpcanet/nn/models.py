@@ -17,6 +17,7 @@ from ..gpca import GPCA
 from ..linalg import GhostForm, Normalization
 from ..linalg.weights import eigenvectors_needed, mixing
 from ..validation import check_number
+from .checks import check_finite_features, check_layer_input
 from .conv import GCNConv, GPCAConv
 from .directions import leading_directions
 from .dropout import Dropout
@@ -124,12 +125,17 @@ class GPCANet(torch.nn.Module):
         edge_weight: Tensor | None = None,
         y: Tensor | None = None,
     ) -> Tensor:
+        self._check_features(x)
         P = self.propagation(edge_index, edge_weight, x.shape[0], y)
         for conv in self.convs:
             x = self.dropout(self._activated(conv(x, P)))
         for linear in self.head[:-1]:
             x = self.dropout(torch.relu(linear(x)))
         return self.head[-1](x)
+
+    def _check_features(self, x: Any) -> None:
+        first: Any = self.convs[0]
+        check_layer_input(x, first.weight, first.in_channels)
 
     def _is_relu(self) -> bool:
         return self.act is not None and self.act(torch.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]
@@ -153,12 +159,16 @@ class GPCANet(torch.nn.Module):
         H^T F, with the random walk of H^T D F. Where a
         layer is wider than there are eigenvectors, random directions in their span fill it up.
         """
+        self._check_features(x)
+        check_finite_features(x)
         P = self.propagation(edge_index, edge_weight, x.shape[0], y)
         pairs = self._is_relu()
         layers = []
         for number, layer in enumerate(self.convs):
             conv: Any = layer
-            k = eigenvectors_needed(conv.out_channels, conv.in_channels, pairs=pairs)
+            # The rank of H^T F is at most the number of rows.
+            rank = min(conv.in_channels, x.shape[0])
+            k = eigenvectors_needed(conv.out_channels, rank, pairs=pairs)
             vectors = _components(conv, x, P, k)
             weight = vectors @ mixing(k, conv.out_channels, pairs=pairs, seed=seed)
             conv.weight.copy_(torch.from_numpy(weight))
@@ -218,7 +228,8 @@ class GCN(pyg.GCN):
         num_sampled_nodes_per_hop: list[int] | None = None,
         num_sampled_edges_per_hop: list[int] | None = None,
     ) -> Tensor:
-        if num_sampled_nodes_per_hop is None:  # otherwise every layer has edges of its own
+        is_sampled = num_sampled_nodes_per_hop is not None  # every layer has edges of its own
+        if isinstance(x, Tensor) and not is_sampled:
             first: Any = self.convs[0]
             edge_index = first.propagation(edge_index, edge_weight, x.shape[0])
             edge_weight = None

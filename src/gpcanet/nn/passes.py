@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
 from ..errors import InputError, InputTypeError
+from .checks import check_edge_index, check_finite_features, check_same_device
 from .layers import Rule, rule_of
 from .propagation import Edges
 from .report import LayerReport
-from .tensors import is_sparse, values_of
+from .tensors import is_sparse
 
 Forward = Callable[[torch.nn.Module], Any]
 
@@ -113,21 +115,22 @@ def check_arguments(
             f"x is a {type(x).__name__}; give the features of all nodes as one tensor and the "
             f"edges of the whole graph, also for a model that is trained on mini-batches"
         )
-    if not bool(torch.isfinite(values_of(x)).all()):
-        raise InputError("x has values that are NaN or infinite; fill them in first")
-    if isinstance(edge_index, Tensor) and edge_index.layout == torch.strided:
-        if edge_index.numel() == 0:
-            raise InputError(
-                "edge_index has no edges, so there is nothing to aggregate; give those of the "
-                "graph, or for a model without convolutions edge_index=None"
-            )
-        largest = int(edge_index.max())
-        if largest >= x.shape[0]:
-            raise InputError(
-                f"edge_index names node {largest} and x has {x.shape[0]} rows; give the features "
-                f"of all nodes, not those of a mini-batch"
-            )
+    weights = [parameter for parameter in model.parameters() if not is_lazy(parameter)]
+    if weights and x.device not in {weight.device for weight in weights}:
+        check_same_device(x, weights[0])
+    check_finite_features(x)
     convolves = any(isinstance(module, pyg.MessagePassing) for module in model.modules())
+    if isinstance(edge_index, list | tuple | np.ndarray):
+        raise InputTypeError(
+            f"edge_index is a {type(edge_index).__name__}; give a tensor or a Graph"
+        )
+    if isinstance(edge_index, Tensor) and convolves:  # other models may take a dense adjacency
+        if edge_index.device != x.device:
+            raise InputError(
+                f"edge_index is on device {edge_index.device} and x on {x.device}; move one of them"
+            )
+        if edge_index.layout == torch.strided:
+            check_edge_index(edge_index, edge_weight, x.shape[0])
     if edge_index is None and forward is None and convolves:
         raise InputError("the model has graph convolutions; give edge_index")
     if any(is_lazy(parameter) for parameter in model.parameters()):

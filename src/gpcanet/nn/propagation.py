@@ -197,8 +197,8 @@ class GraphPropagation:
         )
 
 
-def missing_labels(beta: float) -> ValueError:
-    return ValueError(
+def missing_labels(beta: float) -> InputError:
+    return InputError(
         f"beta={beta} adds ghost edges between nodes of equal label; give y, with -1 where "
         f"unknown, or use beta=0"
     )
@@ -248,6 +248,8 @@ def graph_of(edges: Edges, edge_weight: Tensor | None, n_nodes: int | None) -> G
         return Graph(edges)
     if edges.layout != torch.strided:
         return Graph(edges.cpu().to_sparse_coo())
+    if isinstance(edge_weight, Tensor) and edge_weight.is_floating_point():
+        edge_weight = edge_weight.double()  # numpy has no bfloat16
     return Graph.from_edge_index(edges, edge_weight, n_nodes=n_nodes)
 
 
@@ -256,7 +258,7 @@ def _check_weights(edges: Edges, edge_weight: Tensor | None) -> None:
         return
     if not isinstance(edges, Tensor) or edges.layout != torch.strided:
         raise InputError("edge_weight goes with an edge_index; other edges bring their own weights")
-    if edge_weight.requires_grad and torch.is_grad_enabled():
+    if isinstance(edge_weight, Tensor) and edge_weight.requires_grad and torch.is_grad_enabled():
         raise InputError(
             "edge_weight is learnt, which this propagation does not do; detach() it, or use PyG's "
             "GCNConv"

@@ -10,6 +10,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from ..errors import InputTypeError
+
 #: A sparse product reads an index with each number and no whole rows: it is quicker than a dense
 #: one only on features much emptier than this.
 SPARSE_SHARE = 0.04
@@ -17,6 +19,9 @@ SPARSE_SHARE = 0.04
 
 def feature_tensor(X: Any, device: Any = "cpu", dtype: torch.dtype = torch.float32) -> Tensor:
     """Features as a dense tensor, or as a sparse CSR one where most of them are 0."""
+    kind = getattr(X, "dtype", np.dtype(float))
+    if kind.kind not in "biuf":
+        raise InputTypeError(f"features of dtype {kind} must be real numbers; convert them first")
     if not sp.issparse(X):
         return torch.from_numpy(np.ascontiguousarray(X)).to(device, dtype)
     X = sp.csr_array(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import time
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..atomic import check_target
-from ..errors import InputError, TrainingDivergedError
+from ..errors import InputError, InputTypeError, TrainingDivergedError
 from ..linalg import report
 from ..outcome import SPLIT, Training
 from ..validation import check_number
@@ -34,8 +35,11 @@ from .checkpoint import (
     write_checkpoint,
 )
 from .conv import keeping_means
-from .data import NodeData, edges_for, suited_to
+from .data import NodeData, as_input_errors, edges_for, suited_to
 from .parts import Batch, Batches
+
+#: torch takes seeds of 64 bits.
+MOST_SEED = 2**63 - 1
 
 #: Seconds between two checkpoints.
 CHECKPOINT_SECONDS = 30.0
@@ -82,7 +86,8 @@ class Settings:
             value, least = getattr(self, name), 0 if name == "seed" else 1
             if name == "patience" and value is None:
                 continue
-            check_number(name, value, least, advice="give a whole number", integer=True)
+            most = MOST_SEED if name == "seed" else math.inf
+            check_number(name, value, least, most, advice="give a whole number", integer=True)
             object.__setattr__(self, name, int(value))  # numpy's own do not go into JSON
         for name in ("lr", "weight_decay"):
             check_number(name, getattr(self, name), 0, advice="1e-3 and 5e-4 are usual")
@@ -142,6 +147,7 @@ def train(
     settings = settings or Settings()
     device = settings.torch_device()
     path = None if checkpoint is None else check_target(checkpoint, overwrite=True)
+    _check_model(model)
     model.to(device)
     nodes = suited_to(model, NodeData.of(data, device))
     devices = [device] if device.type == "cuda" else []
@@ -149,6 +155,20 @@ def train(
     with lock, torch.random.fork_rng(devices):  # the caller's random numbers stay as they are
         torch.manual_seed(settings.seed)
         return _Loop(model, nodes, settings, path, as_json(notes or {})).run()
+
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise InputError("the model has no parameter to train; all are frozen, or there are none")
+    try:
+        inspect.signature(model.forward).bind("x", "edge_index")
+    except TypeError as error:
+        raise InputTypeError(
+            f"{type(model).__name__}.forward does not take (x, edge_index): {error}; wrap the "
+            f"model in one that does"
+        ) from None
 
 
 @torch.no_grad()
@@ -248,16 +268,8 @@ class _Loop:
 
     def _first_look(self) -> None:
         """Where the initialisation stands, which is never chosen; and whether all fits."""
-        n, d = self.data.x.shape
-        try:
+        with as_input_errors(self.data):
             columns = self._look(None)
-        except RuntimeError as error:
-            if "memory" in str(error):
-                raise
-            reason = str(error).splitlines()[0]
-            raise InputError(
-                f"the model does not take {n} nodes with {d} features: {reason}"
-            ) from error
         if columns < self.data.n_classes:
             raise InputError(
                 f"the model has {columns} outputs for {self.data.n_classes} classes; give it one "
@@ -268,7 +280,14 @@ class _Loop:
     def _look(self, loss: float | None) -> int:
         self.model.eval()
         with keeping_means(self.model):
-            output = self.whole.edges.run(self.model, self.whole.x)
+            output: Any = self.whole.edges.run(self.model, self.whole.x)
+        n = self.data.graph.n_nodes
+        if not isinstance(output, Tensor) or output.dim() != 2 or len(output) != n:
+            came = getattr(output, "shape", type(output).__name__)
+            raise InputError(
+                f"the model returns {tuple(came) if isinstance(output, Tensor) else came}; train "
+                f"needs one tensor of {n} rows with a score per class, so wrap the model"
+            )
         if not bool(torch.isfinite(output).all()):
             raise self._diverged("an output is no finite number", self.result.epochs)
         predicted = output.argmax(1)

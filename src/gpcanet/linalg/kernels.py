@@ -34,6 +34,11 @@ FAR, NEAR = 24, 8
 #: Parts a sum over rows is cut into: more than a laptop has cores.
 N_PARTS = 64
 
+# GNU's OpenMP, numba's first choice on Linux, hangs in a child process that is forked after its
+# threads have started (multiprocessing, joblib). The other layers are as quick.
+if nb.config.THREADING_LAYER == "default":
+    nb.config.THREADING_LAYER = "forksafe"
+
 _launch = threading.Lock()
 
 

@@ -17,7 +17,14 @@ from .errors import InputError
 from .fitting import Fit, Fitted
 from .graph import Graph
 from .labels import UNLABELED
-from .linalg import CenteredFeatures, Propagation, Solver, extreme_exponent, times_power_of_two
+from .linalg import (
+    HALF_ALPHA,
+    CenteredFeatures,
+    Propagation,
+    Solver,
+    extreme_exponent,
+    times_power_of_two,
+)
 from .seen import SeenNodes
 from .validation import (
     as_user_errors,
@@ -83,8 +90,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         it is formed after all where eigenvalues are repeated, and no ``memory_limit`` is given.
     precision : {"full", "half"}
         ``half`` keeps blocks in 16 bits while solving, and sums in 32. It pays on graphs of a
-        hundred thousand nodes or more, where a step takes half the time. The embedding is off
-        by 3e-4 up to ``alpha=10``, by a few 1e-3 at ``alpha=50``.
+        hundred thousand nodes or more, where a step takes half the time. Every column of
+        (I + alpha L)^-1 X is off by at most 5e-4 (2 + alpha) of its size; on large graphs by
+        3e-4 up to ``alpha=10`` and a few 1e-3 at ``alpha=50``. Beyond that it means ``full``.
     memory_limit : int or str, optional
         Most memory to take beyond the graph and X: a number of bytes, or ``"1.5GiB"``. Where it
         would be exceeded, columns are solved for in blocks that fit, X is read in passes (it may
@@ -304,7 +312,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _size(self, graph: Graph, X: Any, k: int, inside: Any, *, lanczos: bool) -> FitSize:
         item, is_sparse = np.dtype(inside).itemsize, sp.issparse(X)
-        work_item = 2 if self.precision == "half" else item
+        work_item = 2 if self._half else item
         stored = X.nnz if is_sparse else X.size
         becomes_dense = not lanczos and is_sparse and is_better_dense(X, item)
         x_copy = 0
@@ -441,11 +449,15 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             tol=self.tol or default_tol(dtype or P.dtype),
             n_iter=self.n_iter,
             max_iter=self.max_iter,
-            half=self.precision == "half",
+            half=self._half,
         )
 
     def _inner_dtype(self, dtype: Any) -> Any:
-        return np.float32 if self.precision == "half" else dtype
+        return np.float32 if self._half else dtype
+
+    @property
+    def _half(self) -> bool:
+        return self.precision == "half" and self.alpha <= HALF_ALPHA
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

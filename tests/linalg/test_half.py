@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from truth import (
+    GHOSTS,
     KINDS,
     dense_P,
     dense_solve,
+    propagation,
     random_features,
     random_graph,
     random_labels,
@@ -13,7 +17,8 @@ from truth import (
 
 from gpcanet import GPCA, Graph
 from gpcanet.datasets import block_model
-from gpcanet.linalg import HalfPropagation, Propagation, Solver
+from gpcanet.errors import InputError
+from gpcanet.linalg import HALF_ALPHA, HALF_ERROR, HalfPropagation, Propagation, Solver
 from gpcanet.linalg.half import rescale
 
 
@@ -146,3 +151,47 @@ def test_numbers_that_single_precision_does_not_hold_are_rescaled(exponent):
     expected = GPCA(2, precision="half").fit_transform(X)
     Z = GPCA(2, precision="half").fit_transform(np.ldexp(X, exponent))
     np.testing.assert_allclose(np.ldexp(Z, -exponent), expected, atol=1e-4)  # float32 inside
+
+
+@settings(max_examples=30, deadline=None)  # of up to 700 parallel steps each
+@given(
+    st.integers(2, 60),
+    st.floats(0.01, HALF_ALPHA),
+    st.sampled_from(["chebyshev", "fixed-point"]),
+    st.sampled_from([("sym", *pair) for pair in GHOSTS] + [("rw", 0.3, "balanced")]),
+    st.booleans(),
+    st.integers(0, 1000),
+)
+@example(10, 50.0, "fixed-point", ("sym", 0.5, "balanced"), False, 0)
+def test_every_column_is_within_the_bound(n, alpha, method, kind, weighted, seed):
+    """Graphs of few nodes, where rounding does not average out, and columns smooth and rough."""
+    rng = np.random.default_rng(seed)
+    options = dict(zip(("normalization", "beta", "ghost"), kind, strict=True))
+    options["labels"] = rng.integers(-1, 3, n)
+    options["labels"][0] = 0
+    graph = random_graph(n, weighted=weighted, seed=seed)
+    P = dense_P(graph, **options)
+    modes = np.linalg.eig(P)[1].real[:, [0, -1]]
+    X = np.column_stack([rng.standard_normal((n, 2)), np.eye(n)[0], np.ones(n), modes])
+    solver = Solver(
+        propagation(graph, **options, dtype=np.float32), alpha, method=method, half=True
+    )
+    expected = dense_solve(P, alpha, X)
+    order = 2 if options["normalization"] == "sym" else np.inf
+    error = np.linalg.norm(solver.solve(X.astype(np.float32)).F - expected, axis=0, ord=order)
+    size = np.linalg.norm(expected, axis=0, ord=order)
+    assert np.all(error <= HALF_ERROR * (2 + alpha) * size)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(HALF_ALPHA, 1e6, exclude_min=True), st.integers(0, 1000))
+def test_beyond_the_largest_alpha_half_precision_means_full(alpha, seed):
+    graph, X = random_graph(30, seed=seed), random_features(30, 5, seed)
+    P = propagation(graph, dtype=np.float32)
+    with pytest.raises(InputError, match=r"goes with alpha up to 50, not .*; use full"):
+        Solver(P, alpha, method="chebyshev", half=True)
+    full, half = (
+        GPCA(3, alpha=alpha, precision=precision).fit_transform(X, graph=graph)
+        for precision in ("full", "half")
+    )
+    np.testing.assert_array_equal(half, full)

@@ -1,5 +1,9 @@
 """P as an operator against P as a dense matrix, on both implementations of the step."""
 
+import os
+import subprocess
+import sys
+
 import numba
 import numpy as np
 import pytest
@@ -259,3 +263,53 @@ def test_blocks_begin_where_a_cache_line_does(dtype):
         assert block.flags.c_contiguous
         assert not block.any()
     assert zero_block((0, 5), dtype).shape == (0, 5)
+
+
+# -- forked processes ----------------------------------------------------------------------
+
+FORK = """
+import multiprocessing, sys
+import numpy as np
+import gpcanet.linalg.propagation
+gpcanet.linalg.propagation.FUSED_WORK = 0
+from gpcanet import GPCA
+from gpcanet.datasets import block_model
+
+data = block_model(500, 2000, n_features=8)
+
+def fit(_):
+    return GPCA(3, solver="chebyshev").fit_transform(data.X, graph=data.graph)
+
+expected = fit(0)
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    for Z in pool.map(fit, range(4)):
+        np.testing.assert_array_equal(Z, expected)
+import os
+import subprocess
+import sys
+
+import numba
+print(numba.threading_layer())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.parametrize("layer", [None, "workqueue"])
+def test_compiled_kernels_run_in_a_forked_process(layer):
+    """The first fit starts the threads; a child has none of them, and must start its own."""
+    chosen = {} if layer is None else {"NUMBA_THREADING_LAYER": layer}
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_THREADING_LAYER"} | chosen
+    ended = subprocess.run(
+        [sys.executable, "-c", FORK],
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert layer is None or ended.stdout.split() == [layer]
+
+
+def test_a_threading_layer_chosen_by_the_user_is_kept():
+    code = "import numba, gpcanet.linalg.kernels; print(numba.config.THREADING_LAYER)"
+    for chosen, kept in (("omp", "omp"), ("default", "forksafe")):
+        environment = os.environ | {"NUMBA_THREADING_LAYER": chosen}
+        command = [sys.executable, "-c", code]
+        assert subprocess.check_output(command, env=environment, text=True).split() == [kept]

@@ -11,11 +11,13 @@ from .progress import progress_to, report
 from .propagation import BlockOperator, GhostForm, Normalization, Propagation
 from .resolvents import Grid, Resolvents, Sharing, plan_sharing
 from .samples import Samples
-from .solve import Method, Solution, Solver, is_small
+from .solve import HALF_ALPHA, HALF_ERROR, Method, Solution, Solver, is_small
 from .threads import one_blas_thread, parallel_map, parallel_sum
 
 __all__ = [
     "EXACT_ANGLE",
+    "HALF_ALPHA",
+    "HALF_ERROR",
     "BlockOperator",
     "CenteredFeatures",
     "FactoredProducts",

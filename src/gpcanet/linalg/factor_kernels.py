@@ -10,13 +10,13 @@ Python's lock, and nothing runs in parallel: callers have several matrices in wo
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.datamodel import models
 from numba.extending import intrinsic, register_model
 
+from .compiled import compiled
 from .factored import COLUMNS
 
 _VECTOR = ir.VectorType(ir.DoubleType(), COLUMNS)
@@ -138,7 +138,7 @@ def _sum(typing_context, row, factor, other):
 # -- L E L^T ----------------------------------------------------------------------------------
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def rows_of_factor(indptr, indices):
     """Where L has entries: for each row its columns, in no order, as indptr and indices.
 
@@ -165,7 +165,7 @@ def rows_of_factor(indptr, indices):
     return rows, found[: rows[n]].copy()
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def factorise(K, diagonal, row_indptr, row_indices, L, pivots):
     """L, column by column and without its diagonal of ones, and E = diag(pivots).
 
@@ -190,7 +190,7 @@ def factorise(K, diagonal, row_indptr, row_indices, L, pivots):
         pivots[i] = pivot
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def substitute(L, pivots, F):
     """F <- K^-1 F."""
     n = len(pivots)
@@ -209,7 +209,7 @@ def substitute(L, pivots, F):
 # -- X'^T K^-1 X' ------------------------------------------------------------------------------
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def multiply(X, V, out):
     """out <- X V."""
     common = _scaled(0.0, _load(V, 0))
@@ -232,7 +232,7 @@ def multiply(X, V, out):
         _store(out, i, _sum(_sum(p, 1.0, q), 1.0, _sum(r, 1.0, s)))
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _add_ghosts(left, right, V, out):
     """out <- out + left right^T V, four columns of them at a time; their number is a multiple."""
     for c in range(0, left.shape[1], 4):
@@ -246,7 +246,7 @@ def _add_ghosts(left, right, V, out):
             _store(out, j, _sum(_sum(own, left[j, c + 2], r), left[j, c + 3], s))
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def product(M, vectors, shift, twice, blocks, result):
     """result <- (M - shift I) vectors, or that twice over; one vector per row.
 

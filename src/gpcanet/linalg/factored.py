@@ -20,7 +20,6 @@ from .propagation import Propagation, zero_block
 from .solve import symmetric_factor
 
 #: Vectors multiplied at a time: in float64, as many as a cache line and the widest registers hold.
-#: (Compiled code on the disk does not notice a change of it.)
 COLUMNS = 8
 
 

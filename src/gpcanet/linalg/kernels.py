@@ -22,6 +22,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
+from .compiled import compiled
 from .propagation import CACHE_LINE_BYTES
 
 #: Rows a thread takes at a time: few enough that a chunk with a hub does not hold up the rest.
@@ -33,6 +34,11 @@ FAR, NEAR = 24, 8
 
 #: Parts a sum over rows is cut into: more than a laptop has cores.
 N_PARTS = 64
+
+# GNU's OpenMP, numba's first choice on Linux, hangs in a child process that is forked after its
+# threads have started (multiprocessing, joblib). The other layers are as quick.
+if nb.config.THREADING_LAYER == "default":
+    nb.config.THREADING_LAYER = "forksafe"
 
 _launch = threading.Lock()
 
@@ -171,7 +177,7 @@ def _overload_store(block, i, j, number):
     return store
 
 
-@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+@compiled(parallel=True, fastmath={"contract"})
 def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c, stay):
     """out <- a (row_scale * (A + I) F + diagonal * F) + b X + c out + stay * F.
 
@@ -222,7 +228,7 @@ def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c, stay
                     _store(out, i, j, value + c * _load(out, i, j))
 
 
-@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+@compiled(parallel=True, fastmath={"contract"})
 def partial_dots(U, V, mass, parts):
     """Per column, the sum over rows of mass * U * V; part p of the rows goes to parts[p].
 
@@ -236,7 +242,7 @@ def partial_dots(U, V, mass, parts):
                 parts[part, j] += np.float64(mass[i]) * _load(U, i, j) * _load(V, i, j)
 
 
-@nb.njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def partial_extents(X, n, parts):
     """Per column, the largest size among part p of the n rows, in parts[p], zero before."""
     n_parts, d = parts.shape
@@ -246,7 +252,7 @@ def partial_extents(X, n, parts):
                 parts[part, j] = max(parts[part, j], abs(_load(X, i, j)))
 
 
-@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+@compiled(parallel=True, fastmath={"contract"})
 def combine(Y, y_scale, Z, z_scale):
     """Y <- y_scale * Y + z_scale * Z with one scale per column, in place; Z may be in half."""
     n, d = Y.shape
@@ -256,7 +262,7 @@ def combine(Y, y_scale, Z, z_scale):
                 Y[i, j] = y_scale[j] * Y[i, j] + z_scale[j] * _load(Z, i, j)
 
 
-@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+@compiled(parallel=True, fastmath={"contract"})
 def rescale(source, scale, out):
     """out <- source times one scale per column; either may be in half precision."""
     n, d = out.shape
@@ -266,7 +272,7 @@ def rescale(source, scale, out):
                 _store(out, i, j, scale[j] * _load(source, i, j))
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def gather(block, rows, row_scale, column_scale, out):
     """out <- the given rows of block, each divided by its row's and its column's scale.
 
@@ -278,7 +284,7 @@ def gather(block, rows, row_scale, column_scale, out):
             out[t, j] = _load(block, i, j) / (row_scale[i] * column_scale[j])
 
 
-@nb.njit(parallel=True, fastmath={"contract"}, cache=True)
+@compiled(parallel=True, fastmath={"contract"})
 def add_terms(terms, factors, sums):
     """sums[i] <- sums[i] + sum over j of factors[i, j] terms[j], for stacks of blocks."""
     n_sums, n, d = sums.shape

@@ -8,12 +8,12 @@ out group by group, a step takes two thirds of the time or less.
 import numba as nb
 import numpy as np
 
+from .compiled import compiled
 from .kernels import parallel_launch
 
 SWEEPS = 4
 
-#: Nodes a thread takes at a time. The compiled code of this file is cached with what the file says:
-#: a number of another file could change unseen.
+#: Nodes a thread takes at a time.
 ROWS_PER_CHUNK = 128
 
 #: Parts of a sweep; nodes of one part do not see each other move. More would not make it better,
@@ -44,7 +44,7 @@ def locality_order(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return np.argsort(group, kind="stable")
 
 
-@nb.njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def _vote(indptr, indices, group, size, first, wanted):
     """The group that most sampled neighbours of each node of a batch are in."""
     n = len(group)
@@ -67,7 +67,7 @@ def _vote(indptr, indices, group, size, first, wanted):
             wanted[i] = best
 
 
-@nb.njit(cache=True)
+@compiled()
 def _move_nodes(group, size, first, wanted):
     n = len(group)
     for begin in range(first * ROWS_PER_CHUNK, n, BATCHES * ROWS_PER_CHUNK):
@@ -92,7 +92,7 @@ def permute(
     return new_indptr, new_indices, None if weights is None else new_weights
 
 
-@nb.njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def _move(indptr, indices, weights, order, place, new_indptr, new_indices, new_weights):
     """Copy every row to its new position, its neighbours under their new names."""
     n = len(order)

@@ -34,9 +34,15 @@ Method = Literal["auto", "fixed-point", "chebyshev", "cg", "direct"]
 #: fill in slowly below a few thousand nodes; from 20,000 on the factorisation dominates.
 DIRECT_NODES, DIRECT_ENTRIES = 6_000, 40_000
 
-#: In half precision, steps beyond this tolerance change nothing but rounding, and a residual over
-#: the second figure means that something is wrong with the numbers.
-HALF_TOL, HALF_RESIDUAL = 1e-4, 2e-2
+#: In half precision, steps beyond this tolerance change nothing but rounding.
+HALF_TOL = 1e-4
+
+#: Rounding to 11 bits at every step adds up to an error of F of at most this times 2 + alpha:
+#: smooth errors decay by only c = alpha / (1 + alpha) a step.
+HALF_ERROR = 5e-4
+
+#: Largest alpha in half precision.
+HALF_ALPHA = 50.0
 
 #: Where full precision is made of half (``Solver._refined``): from these bytes of a block on, since
 #: smaller ones win little and would wait for more code to be compiled at the first use; and from
@@ -116,9 +122,9 @@ class Solver:
     max_iter : int
         Steps after which an iteration to tolerance gives up, those in 16 bits included.
     half : bool
-        Hold blocks in 16 bits while iterating (``fixed-point`` and ``chebyshev``): twice as fast
-        where memory is the limit, at a relative error of F of 3e-4 up to alpha = 10 and a few
-        1e-3 at alpha = 50. The tolerance is then at least ``HALF_TOL``.
+        Hold blocks in 16 bits while iterating (``fixed-point`` and ``chebyshev``), for alpha up
+        to ``HALF_ALPHA``: twice as fast where memory is the limit, at a relative error of F of
+        at most ``HALF_ERROR * (2 + alpha)``. The tolerance is then at least ``HALF_TOL``.
 
     Examples
     --------
@@ -157,6 +163,11 @@ class Solver:
             raise InputError(
                 f"half precision goes with the solvers 'chebyshev' and 'fixed-point' and a "
                 f"self-adjoint operator, not with {self.method!r} here; use full precision"
+            )
+        if self.alpha > HALF_ALPHA:
+            raise InputError(
+                f"half precision goes with alpha up to {HALF_ALPHA:g}, not {self.alpha:g}, since "
+                f"rounding errors grow with it; use full precision"
             )
         self.P = HalfPropagation(P)
         self.tol = max(self.tol, HALF_TOL)
@@ -218,7 +229,8 @@ class Solver:
             residual = self._size(self.P, rest, B)
             del B
         # Not <=, so that a NaN residual counts as missed.
-        if not residual <= (HALF_RESIDUAL if self.half else self.tol):
+        allowed = 4 * HALF_ERROR * (1 + self.alpha) if self.half else self.tol
+        if not residual <= allowed:
             cure = "raise max_iter" if n_iter >= self.max_iter else "use float64 features"
             warnings.warn(
                 f"solver {self.method!r} stopped after {n_iter} iterations (max_iter="

@@ -19,7 +19,8 @@ from ..linalg.weights import eigenvectors_needed, mixing
 from ..validation import check_number
 from .checks import check_same_dtype
 from .directions import leading_directions
-from .layers import LINEAR, LayerUnset, Rule, aggregation, weights_of
+from .layers import LINEAR, LayerUnset, Rule, Tower, aggregation, towers_of, weights_of
+from .outputs import output_layers
 from .passes import THE_MODEL, Forward, as_it_was, check_arguments, layers_of, run
 from .propagation import Edges, GraphPropagation, missing_labels
 from .report import InitReport, LayerReport
@@ -77,7 +78,8 @@ def gpca_init_(
         Set columns to plus and minus an eigenvector, for models whose activation is a ReLU or
         like one. Without a ReLU, False.
     last : bool
-        Set the layer that runs last, too. It makes classes, not features, and stays as it is.
+        Set the output layers, too: those whose result the model returns and no other layer uses.
+        They compute classes, not features, and stay as they are by default.
     skip : collection of str
         Names of layers to leave alone, as in ``model.named_modules()``.
     seed : int
@@ -132,9 +134,13 @@ def gpca_init_(
         return (1 - beta) * F + beta * (P @ H)
 
     setter = _Setter(model, mixed, skip=skip, centre=n_iter != "gcn", pairs=pairs, seed=seed)
-    with as_it_was(model), setter.watching():
-        run(model, x, edge_index, edge_weight, forward)
-    return setter.finish(set_last=last)
+    outputs: set[str] = set()
+    with as_it_was(model), setter.undone_on_error():
+        with setter.setting():
+            run(model, x, edge_index, edge_weight, forward)
+        if not last:
+            outputs = output_layers(model, lambda: run(model, x, edge_index, edge_weight, forward))
+    return setter.finish(outputs)
 
 
 class _Setter:
@@ -152,6 +158,7 @@ class _Setter:
     ) -> None:
         self.mixed, self.centre, self.pairs, self.seed = mixed, centre, pairs, seed
         self.layers, self.left = layers_of(model)
+        self.towers = towers_of(model)
         if unknown := set(skip) - set(self.layers):
             raise InputError(f"skip names {min(unknown)!r}; layers are {', '.join(self.layers)}")
         self.skip = skip
@@ -161,20 +168,26 @@ class _Setter:
         self.around: tuple[str, int, float] | None = None  # a layer with layers inside: its input
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def setting(self) -> Iterator[None]:
+        """Set every layer that runs inside."""
         handles = [
             layer.register_forward_pre_hook(self._hook(name, layer, rule), with_kwargs=True)
             for name, (layer, rule) in self.layers.items()
         ]
         try:
             yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    @contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        try:
+            yield
         except BaseException:
             for weights in reversed(self.before.values()):
                 _restore(weights)
             raise
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def _hook(self, name: str, layer: Any, rule: Rule) -> Callable[..., None]:
         def before_it_runs(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -187,9 +200,7 @@ class _Setter:
             if rule.passes_on:
                 prefix = "" if name == THE_MODEL else f"{name}."
                 self.around = (prefix, H.shape[0], _row_size(H))
-            elif name in self.reports:  # it runs again, and was set for its first input
-                self.reports[name] = self.reports.pop(name)
-            else:
+            elif name not in self.reports:  # else it runs again, and was set for its first input
                 try:
                     self._set(name, layer, rule, H, args, kwargs)
                 except LayerUnset as error:
@@ -217,11 +228,12 @@ class _Setter:
         H = H if H.dim() == 2 else H.reshape(-1, n_in)
         copies = rule.copies(layer)
         width = n_out // copies
-        k = eigenvectors_needed(width, n_in, pairs=self.pairs)
+        tower = self.towers.get(layer, Tower())
+        C = self._columns(n_in, width, tower)
         own = aggregation(layer, rule, H.shape[0], args, kwargs)
-        found = leading_directions(H, partial(self.mixed, layer, own), k, centre=self.centre)
-        gain = max(1.0, found.gain * self._gain_around(name, H))
-        W = found.vectors @ mixing(k, width, pairs=self.pairs, seed=self.seed) / gain
+        found = leading_directions(H, partial(self.mixed, layer, own), len(C), centre=self.centre)
+        gain = max(1.0, found.gain * self._gain_around(name, H, tower))
+        W = found.vectors @ C / gain
         values = torch.from_numpy(np.tile(W, copies))
         self.before[name] = [(w.matrix, w.matrix.clone()) for w in weights]
         for weight in weights:
@@ -231,22 +243,35 @@ class _Setter:
             name, type(layer).__name__, n_in, n_out, is_set=True, kept=found.kept
         )
 
-    def _gain_around(self, name: str, H: Tensor) -> float:
+    def _columns(self, n_in: int, width: int, tower: Tower) -> np.ndarray:
+        """C such that V C are the weights of a layer, V being eigenvectors of its input.
+
+        Towers with the same input get different eigenvectors, else they would all be equal.
+        """
+        number, of = (tower.number, tower.of) if tower.same_input else (0, 1)
+        used = (width + 1) // 2 if self.pairs else width
+        k = eigenvectors_needed(used * of, n_in, pairs=False)
+        C = mixing(k, used * of, pairs=False, seed=self.seed)[:, number * used :][:, :used]
+        return np.hstack([C, -C])[:, :width] if self.pairs else C
+
+    def _gain_around(self, name: str, H: Tensor, tower: Tower) -> float:
         """How much larger the layer around this one, say GINConv, has made its rows by now."""
         if self.around is None:
             return 1.0
         prefix, rows, size = self.around
         if not name.startswith(prefix) or H.shape[0] != rows:
             return 1.0
-        self.around = None  # later layers inside go on from what this one makes of it
+        if tower.number == tower.of - 1:
+            self.around = None  # later layers inside go on from what this one makes of it
         return _row_size(H) / size if size > 0 else 1.0
 
-    def finish(self, *, set_last: bool) -> InitReport:
-        if self.reports and not set_last:
-            name = next(reversed(self.reports))
+    def finish(self, outputs: set[str]) -> InitReport:
+        """The report, after the weights of output layers have been restored."""
+        article = "the" if len(outputs) == 1 else "an"
+        for name in outputs & self.reports.keys():
             _restore(self.before.pop(name, []))
             if self.reports[name].is_set:
-                reason = "the output layer; last=True sets it, too"
+                reason = f"{article} output layer; last=True sets it, too"
                 self.reports[name] = replace(
                     self.reports[name], is_set=False, kept=None, reason=reason
                 )

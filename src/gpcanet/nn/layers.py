@@ -46,6 +46,14 @@ class Weight(NamedTuple):
         return self.parameter.T if self.is_transposed else self.parameter
 
 
+class Tower(NamedTuple):
+    """One of several networks side by side in a layer, whose outputs are concatenated."""
+
+    number: int = 0
+    of: int = 1
+    same_input: bool = False  # all towers get the same features
+
+
 _rules: dict[type, Rule] = {}
 
 
@@ -88,6 +96,18 @@ def register_layer(
 
 def rule_of(layer: torch.nn.Module) -> Rule | None:
     return next((_rules[kind] for kind in type(layer).__mro__ if kind in _rules), None)
+
+
+def towers_of(model: torch.nn.Module) -> dict[torch.nn.Module, Tower]:
+    """The linear layers that the towers of a ``PNAConv`` begin with."""
+    found = {}
+    for conv in model.modules():
+        if isinstance(conv, pyg.PNAConv):
+            for networks in (conv.pre_nns, conv.post_nns):
+                for number, network in enumerate(networks):
+                    tower = Tower(number, conv.towers, same_input=not conv.divide_input)
+                    found[next(m for m in network.modules() if isinstance(m, LINEAR))] = tower
+    return found
 
 
 def weights_of(layer: torch.nn.Module, rule: Rule) -> list[Weight]:

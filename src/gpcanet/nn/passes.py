@@ -87,15 +87,14 @@ def run(
     edge_index: Edges,
     edge_weight: Tensor | None,
     forward: Forward | None,
-) -> None:
-    """Call the model; who called knows why."""
+) -> Any:
+    """Call the model and return what it or ``forward`` returns."""
     extra = {} if edge_weight is None else {"edge_weight": edge_weight}
     edges = () if edge_index is None else (edge_index,)
     try:
         if forward is not None:
-            forward(model)
-        else:
-            model(x, *edges, **extra)
+            return forward(model)
+        return model(x, *edges, **extra)
     except NotImplementedError as error:
         if not is_sparse(x):
             raise

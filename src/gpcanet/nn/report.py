@@ -14,7 +14,7 @@ class LayerReport:
     """One layer: set, or left alone and why.
 
     ``kept`` is the share of the squared size of what the layer aggregates that its weights pass
-    on; None where weights do not depend on data.
+    on, for towers of a ``PNAConv`` all of them together; None where weights do not depend on data.
     """
 
     name: str

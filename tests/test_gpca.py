@@ -5,8 +5,9 @@ import logging
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from properties import examples
 from sklearn.decomposition import PCA
 from truth import (
     GHOSTS,
@@ -203,7 +204,7 @@ def test_single_precision_is_kept_and_close(graph, X, solver, eigen_solver):
 # -- scale ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)  # four fits each
+@examples(30)  # four fits each
 @given(
     st.sampled_from([np.float64, np.float32]),
     st.sampled_from(["formed", "lanczos", "half"]),

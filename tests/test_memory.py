@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 import gpcanet.memory
 from gpcanet import GPCA, GPCAClassifier, Graph
@@ -196,7 +197,7 @@ def test_a_container_without_meminfo_still_has_its_limit(tmp_path):
     ),
     version=st.sampled_from([v1, v2]),
 )
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_the_tightest_of_all_limits_counts(free, limits, version):
     with tempfile.TemporaryDirectory() as name:
         folder = {v1: V1, v2: V2}[version]

@@ -8,8 +8,9 @@ from unittest import mock
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
+from properties import examples
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from truth import (
@@ -267,7 +268,7 @@ def test_alpha_zero_and_no_graph_are_pca(graph, X):
     np.testing.assert_allclose(path.components(2.5), path.components(0.0), atol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     st.integers(8, 30),
     st.integers(2, 10),
@@ -288,7 +289,7 @@ def test_any_graph_any_alpha(n, d, parts, isolated, alpha, beta, seed):
     np.testing.assert_allclose(W @ W.T, np.eye(k), atol=1e-10)
 
 
-@settings(deadline=None)
+@examples(100)
 @given(
     st.sampled_from(sorted(KINDS)),
     st.integers(10, 60),

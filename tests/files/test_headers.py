@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from own_files import load, npy
+from properties import examples
 
 from gpcanet.errors import DataError
 
@@ -36,7 +37,7 @@ def path_over(n_nodes):
     return "source,target\n" + "".join(f"{i},{i + 1}\n" for i in range(n_nodes - 1))
 
 
-@settings(deadline=None, suppress_health_check=SHARED)
+@examples(100, suppress_health_check=SHARED)
 @given(frame=frames(), header=st.booleans(), index=st.booleans())
 def test_what_pandas_wrote_comes_back_or_is_asked_about(tmp_path, frame, header, index):
     assume(header or not index)  # ids without a header cannot be told from features

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from own_files import EDGES, FEATURES, LABELS, Written, load, npy, npz, parquet, sparse_npz
+from properties import examples
 
 from gpcanet.errors import DataError
 
@@ -131,7 +132,7 @@ def test_any_name_of_an_index_in_parquet_is_the_ids(tmp_path):
     assert load(tmp_path, features=features).graph.node_ids.tolist() == NAMES
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     start=st.integers(-5, 5),
     step=st.sampled_from([1, 1, 2, -1, 7]),

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from properties import examples
 from sklearn.exceptions import ConvergenceWarning
 from truth import dense_P, dense_solve, row_weights
 
@@ -129,7 +130,7 @@ FEATURES = {
 
 # float32 cannot reach its default tolerance at alpha = 1e4, and says so.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@settings(deadline=None)
+@examples(100)
 @given(
     shape=st.sampled_from(sorted(SHAPES)),
     kind=st.sampled_from(sorted(FEATURES)),

@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from truth import (
     GHOSTS,
     KINDS,
@@ -94,7 +95,7 @@ def test_any_number_of_classes(n_classes):
     np.testing.assert_allclose(M(np.eye(25, 8)), dense_matrix(graph, X, 8.0, **ghosts)[:, :8])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(1, 60), st.floats(0.0, 0.4), st.floats(0.01, 1e5), st.integers(0, 10_000))
 def test_any_graph_is_solved_exactly(n, density, alpha, seed):
     """Every entry that elimination fills in is found, whatever the edges are."""

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from properties import examples
 from truth import (
     GHOSTS,
     KINDS,
@@ -153,7 +154,7 @@ def test_numbers_that_single_precision_does_not_hold_are_rescaled(exponent):
     np.testing.assert_allclose(np.ldexp(Z, -exponent), expected, atol=1e-4)  # float32 inside
 
 
-@settings(max_examples=30, deadline=None)  # of up to 700 parallel steps each
+@examples(30)  # of up to 700 parallel steps each
 @given(
     st.integers(2, 60),
     st.floats(0.01, HALF_ALPHA),
@@ -183,7 +184,7 @@ def test_every_column_is_within_the_bound(n, alpha, method, kind, weighted, seed
     assert np.all(error <= HALF_ERROR * (2 + alpha) * size)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.floats(HALF_ALPHA, 1e6, exclude_min=True), st.integers(0, 1000))
 def test_beyond_the_largest_alpha_half_precision_means_full(alpha, seed):
     graph, X = random_graph(30, seed=seed), random_features(30, 5, seed)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial import chebyshev
+from properties import examples
 from truth import (
     GHOSTS,
     KINDS,
@@ -104,7 +105,7 @@ def test_samples_equal_the_dense_inverse_between_the_points(
         np.testing.assert_allclose(samples.product(alpha), expected, atol=2e-9 * (D * X**2).sum())
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.floats(1e-3, 100), st.floats(1, 1000), st.sampled_from([1e-4, 1e-6, 1e-9]))
 def test_sample_points_are_enough(low, ratio, tol):
     points = sample_points(low, low * ratio, tol)

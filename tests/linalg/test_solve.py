@@ -6,8 +6,9 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from sklearn.exceptions import ConvergenceWarning
 from truth import (
     GHOSTS,
@@ -52,7 +53,7 @@ def dense_residual(P, alpha, F, X, normalization) -> float:
 # -- the promise ---------------------------------------------------------------------------
 
 
-@settings(deadline=None)
+@examples(100)
 @given(
     st.sampled_from(METHODS),
     st.sampled_from(["sym", "rw"]),

@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 import torch_geometric.nn as pyg
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from torch_geometric.data import Data
 
 from gpcanet.datasets import block_model
@@ -36,7 +37,7 @@ def refused(action, message):
 CODES = st.lists(st.integers(-1, 50), min_size=1, max_size=30)
 
 
-@settings(deadline=None)
+@examples(100)
 @given(
     codes=CODES, kind=st.sampled_from(["int8", "int32", "int64", "float16", "float32", "float64"])
 )
@@ -48,7 +49,7 @@ def test_whole_numbers_of_any_type_are_class_codes(codes, kind):
         assert found.tolist() == codes
 
 
-@settings(deadline=None)
+@examples(100)
 @given(codes=CODES, where=st.integers(0, 29), value=st.floats(width=32))
 def test_other_numbers_are_refused_and_never_truncated(codes, where, value):
     y = np.array(codes, np.float32)

@@ -5,8 +5,9 @@ import copy
 import pytest
 import torch
 import torch_geometric.nn as pyg
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from truth import dense_P
 
 import gpcanet.nn.propagation
@@ -252,7 +253,7 @@ def ring(order):
     return torch.cat([torch.stack([ends, ends.roll(1)]), torch.stack([ends.roll(1), ends])], 1)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(
     orders=st.tuples(st.permutations(range(8)), st.permutations(range(8))),
     weights=st.lists(st.floats(0.5, 4), min_size=8, max_size=8),

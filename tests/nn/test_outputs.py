@@ -7,8 +7,9 @@ from itertools import combinations
 import pytest
 import torch
 import torch_geometric.nn as pyg
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from torch.nn import Linear, Parameter
 from torch_geometric.data import Data
 
@@ -295,7 +296,7 @@ def wirings(draw):
     return inputs, returned, draw(st.sampled_from(["tuple", "dict", "sum"]))
 
 
-@settings(deadline=None)
+@examples(100)
 @given(wirings())
 def test_outputs_are_what_is_returned_and_used_by_no_layer_that_counts(wiring):
     inputs, returned, _ = wiring
@@ -311,7 +312,7 @@ def test_outputs_are_what_is_returned_and_used_by_no_layer_that_counts(wiring):
 # -- towers -----------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(
     towers=st.integers(2, 4),
     width=st.integers(1, 4),

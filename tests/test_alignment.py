@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
+from sklearn.exceptions import NotFittedError
 
 from gpcanet import GPCA, GPCAClassifier, GPCAPath, Graph
 
@@ -177,7 +178,18 @@ LABELS = pd.Series([0, 1, -1], list("abc"))
         (ROWS, LABELS.rename({"a": "z"}), None, "node id 'a' in X is not in y.index"),
         (ROWS, LABELS.reset_index(drop=True), None, "y has pandas' default index, but X has node"),
         (ROWS, LABELS.iloc[:2], None, "y has 2 values for 3 rows of X; give y the index of X"),
-        (np.eye(3), LABELS.rename({"a": "z"}), None, "node id 'a' in X is not in y.index"),
+        (
+            np.eye(3),
+            LABELS.rename({"a": "z"}),
+            None,
+            "the index of y is not the node ids",
+        ),
+        (
+            np.eye(3),
+            LABELS.iloc[::-1],
+            None,
+            "X has no index to match it with; give X",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -210,6 +222,69 @@ def test_a_graph_with_and_without_ids_is_the_same_graph():
     model = GPCA(2).fit(np.eye(3), graph=NAMED, nodes=[0, 1, 2])
     some = model.transform(np.eye(3)[:1], graph=Graph(NAMED.adjacency), nodes=[0])
     np.testing.assert_allclose(some, model.transform(np.eye(3), graph=NAMED)[:1], atol=1e-12)
+
+
+# -- the same graph, its nodes in another order or without ids ------------------------------------
+
+
+@examples(30)
+@given(cases)
+def test_a_graph_built_in_another_order_of_nodes_is_the_same_graph(case):
+    graph, X, y, rng = case
+    n = graph.n_nodes
+    frame, labels = pd.DataFrame(X, graph.node_ids), pd.Series(y, graph.node_ids)
+    order = rng.permutation(n)
+    other = graph.subgraph(order)
+    parameters = {"feature_scaling": "none", "C": 1.0, "cv": 2, "tol": 1e-10}
+    model = GPCAClassifier(2, correct_and_smooth=True, **parameters)
+    model.fit(frame, labels, graph=graph)
+    some = order[: rng.integers(1, n + 1)] if graph.n_edges else order
+    found = model.predict_proba(frame.iloc[some], graph=other)
+    if graph.n_edges:  # graphs without edges never count as the same
+        np.testing.assert_allclose(found, model.label_distributions_[some], rtol=0, atol=1e-6)
+        embedding = GPCA(2, beta=0.5, tol=1e-10)
+        Z = embedding.fit_transform(frame, labels, graph=graph)
+        np.testing.assert_allclose(
+            embedding.transform(frame.iloc[some], graph=other), Z[some], **CLOSE
+        )
+
+
+def test_a_model_of_rows_with_ids_refuses_a_graph_without():
+    model = GPCA(2).fit(ROWS, graph=NAMED)
+    with pytest.raises(ValueError, match="was fitted on rows matched by node id, but this graph"):
+        model.transform(ROWS, graph=Graph(NAMED.adjacency))
+
+
+def test_an_adjacency_table_brings_its_ids():
+    adjacency = pd.DataFrame(NAMED.adjacency.toarray(), list("abc"), list("abc"))
+    shuffled = adjacency.loc[list("cab"), list("cab")]
+    assert Graph(shuffled).node_ids.tolist() == ["c", "a", "b"]
+    np.testing.assert_allclose(
+        GPCA(2).fit_transform(ROWS, graph=shuffled), GPCA(2).fit_transform(ROWS, graph=NAMED)
+    )
+    with pytest.raises(ValueError, match="same ids in the same order as index and columns"):
+        Graph(adjacency.loc[list("cab")])
+
+
+def test_numbers_of_a_networkx_graph_in_another_order_are_a_question():
+    graph = nx.Graph([(2, 0), (0, 1)])
+    with pytest.raises(ValueError, match="row i of X may mean node i or the i-th node"):
+        GPCA(2).fit(np.eye(3), graph=graph)
+    by_id = GPCA(2).fit_transform(pd.DataFrame(np.eye(3), [0, 1, 2]), graph=graph)
+    by_order = GPCA(2).fit_transform(np.eye(3)[[2, 0, 1]], graph=Graph.from_networkx(graph))
+    np.testing.assert_allclose(by_id[[2, 0, 1]], by_order)
+
+
+def test_an_index_that_holds_no_ids_gives_way_to_nodes():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(3, 3)))
+    whole = GPCA(2).fit(X, graph=NAMED, nodes=[0, 1, 2])
+    expected = whole.transform(X.to_numpy(), graph=NAMED, nodes=[0, 1, 2])
+    np.testing.assert_allclose(
+        whole.transform(X.iloc[[2, 1]], graph=NAMED, nodes=[2, 1]), expected[[2, 1]]
+    )
+    numbered = Graph(NAMED.adjacency, node_ids=[0, 1, 2])
+    model = GPCA(2).fit(X, graph=numbered)
+    np.testing.assert_allclose(model.transform(X.iloc[:2], graph=numbered), expected[:2])
 
 
 # -- every form of labels -------------------------------------------------------------------------
@@ -298,3 +373,17 @@ def test_permuting_features_permutes_the_components(case, beta, alpha):
     )
     if gap > 1e-4:  # equal eigenvalues leave their components open
         np.testing.assert_allclose(cosines, 1, atol=1e-6)
+
+
+def test_labels_of_another_kind_and_bad_weights_are_refused_by_score():
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    y = ["a", "b"] * 3
+    model = GPCAClassifier().fit(X, y)
+    with pytest.raises(TypeError, match="y has labels such as 0, but the classes are 'a'"):
+        model.score(X, [0, 1] * 3)
+    assert model.score(X, y, sample_weight=[1, 0, 0, 0, 0, 0]) in (0.0, 1.0)
+    for weights in ([1.0], [0.0] * 6, [-1.0] * 6):
+        with pytest.raises(ValueError, match="sample_weight must have a number of at least 0 for"):
+            model.score(X, y, sample_weight=weights)
+    with pytest.raises(NotFittedError):
+        GPCAClassifier().score(X, y)

@@ -174,7 +174,7 @@ IDS = [
 
 PARAMETERS = [
     ("n_components too large", gpca(n_components=4), ValueError,
-     r"n_components=4 must be in \[1, 3\]; X with 5 rows and 3 features has no more"),
+     r"n_components=4 must be in \[1, 3\]; X with 5 rows and 3 features has at most 3"),
     ("n_components 0", gpca(n_components=0), ValueError, r"n_components=0 must be in \[1, 3\]"),
     ("n_components negative", gpca(n_components=-1), ValueError, r"n_components=-1 must be in \[1"),
     ("n_components a float", gpca(n_components=2.0), TypeError,

@@ -2,6 +2,7 @@
 
 import warnings
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -129,7 +130,28 @@ def test_an_edge_attr_of_one_column_holds_weights(shape):
     assert not Graph.from_pyg(own).is_weighted
 
 
-@pytest.mark.parametrize("attributes", [[[1.0, 2.0]] * 4, [[-1.0]] * 4, [[float("nan")]] * 4])
+def test_networkx_weights_are_found_as_in_tables():
+    graph = nx.Graph([("a", "b", {"Weight": 3})])
+    assert Graph.from_networkx(graph).weights.tolist() == [3, 3]
+    assert not Graph.from_networkx(graph, weight=None).is_weighted
+
+
+def test_columns_and_weights_that_are_easily_lost_are_named():
+    table = {"source": ["a"], "target": ["b"], "year": [2000], "strength": [3.0]}
+    with pytest.warns(GraphWarning, match="column 'year', 'strength' of the edge table was left"):
+        Graph.from_edges(table)
+    twice = pd.concat([pd.DataFrame(ROWS)] * 2, axis=1)
+    with pytest.raises(ValueError, match="column 'source' occurs twice in the edge table"):
+        Graph.from_edges(twice)
+    zero = Graph.from_edges({"source": ["a", "b"], "target": ["b", "c"], "weight": [1.0, 0.0]})
+    assert zero.summary().endswith(", 1 edge of weight 0 dropped")
+    with pytest.raises(TypeError, match="lazy; collect"):
+        Graph.from_edges(pl.LazyFrame(ROWS))
+
+
+@pytest.mark.parametrize(
+    "attributes", [[[1]] * 4, [[1.0, 2.0]] * 4, [[-1.0]] * 4, [[float("nan")]] * 4]
+)
 def test_an_edge_attr_that_cannot_be_weights_is_left_out_with_a_warning(attributes):
     torch = pytest.importorskip("torch")
     data = pytest.importorskip("torch_geometric.data").Data

@@ -21,7 +21,7 @@ class RowIndex:
 
     def __init__(self, index: Any) -> None:
         self.ids = id_array(index)
-        # What pandas makes where none is given says nothing of nodes.
+        # pandas' default index does not identify nodes.
         self.is_default = (
             type(index).__name__ == "RangeIndex"
             and index.start == 0
@@ -61,7 +61,20 @@ def check_graph(
             f"this {type(fitted).__name__} was fitted with a graph; pass graph= here, too "
             f"(graph=Graph.without_edges({n_rows}) for rows without edges)"
         )
+    is_networkx = hasattr(graph, "is_directed")
     graph = as_graph(graph, None if nodes is not None else n_rows)
+    if is_networkx and index is None and nodes is None and _is_shuffled_range(graph.node_ids):
+        raise InputError(
+            "the nodes of the networkx graph are 0, 1, ... in another order, so row i of X may "
+            "mean node i or the i-th node; give X as a DataFrame with the nodes as index, or pass "
+            "graph=Graph.from_networkx(graph), whose node_ids are in the order of the rows"
+        )
+    by_position = graph.node_ids is None and index is not None and not index.is_default
+    if by_position and nodes is None and getattr(fitted, "matched_by_id_", False):
+        raise InputError(
+            f"this {type(fitted).__name__} was fitted on rows matched by node id, but this graph "
+            f"has no node ids; give it node_ids=, or pass X.to_numpy() in the order of its nodes"
+        )
     if nodes is not None:
         nodes = check_positions(nodes, graph.n_nodes)
         if len(nodes) != n_rows:
@@ -82,14 +95,17 @@ def check_graph(
 def _locate(graph: Graph, nodes: np.ndarray | None, index: RowIndex) -> np.ndarray | None:
     """Positions of the rows by their ids, which must not contradict ``nodes``."""
     assert graph.node_ids is not None
-    if index.is_default:
-        if nodes is not None or np.array_equal(graph.node_ids, np.arange(len(index.ids))):
+    is_numbered = np.array_equal(graph.node_ids, np.arange(graph.n_nodes))
+    if index.is_default and not is_numbered:
+        if nodes is not None:
             return nodes
         raise InputError(
             f"X has pandas' default index 0, 1, ... but the graph has node ids such as "
             f"{graph.node_ids[:1].tolist()[0]!r}; set X.index to the node ids, or pass "
             f"X.to_numpy() with its rows in the order of graph.node_ids"
         )
+    if nodes is not None and not _any_known(graph.node_ids, index.ids):
+        return nodes  # the index holds something else than node ids
     found = find_positions(graph.node_ids, index.ids, "X.index", "the graph")
     _, first = np.unique(found, return_index=True)
     if len(first) < len(found):
@@ -103,6 +119,17 @@ def _locate(graph: Graph, nodes: np.ndarray | None, index: RowIndex) -> np.ndarr
             f"{graph.node_ids[nodes[[row]]].tolist()[0]!r}; leave out nodes=, or pass X.to_numpy()"
         )
     return found
+
+
+def _any_known(known: np.ndarray, ids: np.ndarray) -> bool:
+    return not set(known.tolist()).isdisjoint(ids.tolist())
+
+
+def _is_shuffled_range(ids: np.ndarray | None) -> bool:
+    if ids is None or ids.dtype.kind not in "iu":
+        return False
+    numbers = np.arange(len(ids))
+    return not np.array_equal(ids, numbers) and np.array_equal(np.sort(ids), numbers)
 
 
 def align_to_rows(
@@ -122,6 +149,12 @@ def align_to_rows(
         raise InputError(f"{name} has {len(own.ids)} values for {len(row_ids)} rows of X; {advice}")
     if own.is_default:
         raise InputError(f"{name} has pandas' default index, but X has node ids; {advice}")
+    if index is None:
+        raise InputError(
+            f"the index of {name} is not the node ids of the rows of X in their order, and X has "
+            f"no index to match it with; give X as a DataFrame with node ids as index (in a "
+            f"pipeline: set_output(transform='pandas')), or pass {name}.to_numpy()"
+        )
     return values.iloc[find_positions(own.ids, row_ids, "X", f"{name}.index")]
 
 

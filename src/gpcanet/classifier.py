@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .alignment import RowIndex, align_to_rows, check_graph, part_of
-from .errors import InputError
+from .errors import InputError, InputTypeError
 from .gpca import GPCA, LARGEST_ALPHA
 from .graph import Graph
 from .head import CorrectAndSmooth
@@ -23,11 +23,13 @@ from .path import GPCAPath
 from .seen import SeenNodes
 from .selection import Candidate, Fold, choose, is_clearly_better, make_folds
 from .validation import (
+    as_user_errors,
     check_choice,
     check_features,
     check_held_out,
     check_labels,
     check_number,
+    check_weights,
 )
 
 # What is tried where nothing is given, the default first (see selection.choose).
@@ -91,6 +93,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         Most steps any of their solvers took.
     n_nodes_in_ : int or None
         Number of nodes of the graph in ``fit``; None if it was given no graph.
+    matched_by_id_ : bool
+        Whether rows of a DataFrame were matched with the ids of the nodes.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -178,6 +182,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             raise InputError("requires y to be passed, but the target y is None")
         graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
         self.n_nodes_in_ = graph.n_nodes if with_graph else None
+        self.matched_by_id_ = index is not None and graph.node_ids is not None
         codes, self.classes_ = check_labels(align_to_rows(y, graph, nodes, index, "y"), X.shape[0])
         if len(self.classes_) < 2:
             raise InputError(
@@ -185,7 +190,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             )
         if validation is None:
             train_codes = codes
-            seed = check_random_state(self.random_state).randint(2**31)
+            with as_user_errors():
+                seed = check_random_state(self.random_state).randint(2**31)
             folds = make_folds(codes, self.cv, np.random.default_rng(seed), nodes)
         else:
             if np.asarray(validation).dtype == bool:  # a mask has a value per row
@@ -210,9 +216,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         n_rows = X.shape[0]
         graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
         scaled = self._scaler.transform(X)
-        codes = None
-        if self._labelled is not None and graph.is_same(self._labelled.graph):
-            scaled, nodes, codes = self._labelled.beside(scaled, nodes)
+        codes, seen = None, None if self._labelled is None else self._labelled.on(graph)
+        if seen is not None:
+            scaled, nodes, codes = seen.beside(scaled, nodes)
         probabilities = np.mean(
             [
                 head.predict_proba(gpca.transform(scaled, graph=graph, nodes=nodes))
@@ -234,15 +240,21 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     ) -> float:
         """Accuracy on the labelled nodes of y."""
         index = RowIndex.of(X)
-        rows = check_graph(graph, nodes, len(y), index=index, fitted=self)
         predicted = self.predict(X, graph=graph, nodes=nodes)
-        codes, classes = check_labels(align_to_rows(y, *rows, index, "y"), len(predicted))
+        n_rows = len(predicted)
+        rows = check_graph(graph, nodes, n_rows, index=index)
+        codes, classes = check_labels(align_to_rows(y, *rows, index, "y"), n_rows)
+        if (classes.dtype.kind in "US") != (self.classes_.dtype.kind in "USO"):
+            raise InputTypeError(
+                f"y has labels such as {classes.tolist()[0]!r}, but the classes are "
+                f"{self.classes_.tolist()[0]!r} and others; give text for text, numbers for numbers"
+            )
         known = codes >= 0
         right = predicted[known] == classes[codes[known]]
-        weights = None
-        if sample_weight is not None:
-            weights = np.asarray(align_to_rows(sample_weight, *rows, index, "sample_weight"))[known]
-        return float(np.average(right, weights=weights))
+        if sample_weight is None:
+            return float(np.mean(right))
+        sample_weight = align_to_rows(sample_weight, *rows, index, "sample_weight")
+        return float(np.average(right, weights=check_weights(sample_weight, n_rows)[known]))
 
     # -- the fit --------------------------------------------------------------------------
 

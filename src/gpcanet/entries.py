@@ -74,6 +74,7 @@ def assemble(entries: Entries, *, directed: str | None = None) -> dict[str, Any]
         (repeated, "repeated edge", rule),
         (joined.one_way if directed else 0, "one-way edge", "made two-way"),
         (joined.unequal, "weight", "raised to that of the other direction"),
+        (merged.zeros, "edge", "of weight 0 dropped"),
     ]
     indptr, indices, weights = csr_arrays(joined.matrix)
     arrays = {"indptr": indptr, "indices": indices, "weights": weights}
@@ -86,6 +87,7 @@ class OneWay(NamedTuple):
     matrix: sp.csr_array  # of booleans, where the entries had no weights
     self_loops: int
     repeated: int
+    zeros: int  # entries of weight 0
 
 
 class Joined(NamedTuple):
@@ -113,7 +115,7 @@ def _merge_repeated(entries: Entries) -> OneWay:
         rows, columns, values = _largest_of_repeated(rows, columns, values)
     matrix = sp.coo_array((values, (rows, columns)), shape=(n_nodes, n_nodes)).tocsr()
     matrix.eliminate_zeros()
-    return OneWay(matrix, self_loops, n_values - matrix.nnz)
+    return OneWay(matrix, self_loops, n_values - matrix.nnz, len(kept) - self_loops - n_values)
 
 
 def _largest_of_repeated(
@@ -243,6 +245,8 @@ def id_array(names: Iterable[Any]) -> np.ndarray:
     """
     if isinstance(names, np.ndarray) and names.ndim == 1:
         return names
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputTypeError(f"node ids of type {type(names).__name__} must be a list of ids")
     names = list(names)
     try:
         ids = np.asarray(names)

@@ -117,6 +117,8 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ``||X^T D z - lambda w||`` over the largest eigenvalue. NaN with ``n_iter``.
     n_nodes_in_ : int or None
         Number of nodes of the graph in ``fit``; None if it was given no graph.
+    matched_by_id_ : bool
+        Whether rows of a DataFrame were matched with the ids of the nodes.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -213,13 +215,11 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = check_features(self, X, reset=False)
         n_rows = X.shape[0]
         graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
-        labels = None
-        if self._seen is not None and graph.is_same(self._seen.graph):
-            X, nodes, labels = self._seen.beside(X, nodes)
-            has_other_rows = self._seen.X is not None
-        else:
-            has_other_rows = False
-        if nodes is not None and len(nodes) < graph.n_nodes and not has_other_rows:
+        labels, seen = None, None if self._seen is None else self._seen.on(graph)
+        if seen is not None:
+            X, nodes, labels = seen.beside(X, nodes)
+        knows_others = seen is not None and seen.X is not None
+        if nodes is not None and len(nodes) < graph.n_nodes and not knows_others:
             raise InputError(
                 f"X has {n_rows} of the {graph.n_nodes} nodes of the graph, and fit has kept no "
                 f"rows of the others; pass all rows of X, or fit with nodes= (np.arange(len(X)) "
@@ -283,6 +283,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         self._learn(fit, fitted, exponent)
         self.n_nodes_in_ = graph.n_nodes if with_graph else None
+        self.matched_by_id_ = index is not None and graph.node_ids is not None
         self._seen: SeenNodes | None = None
         if nodes is not None or labels is not None:
             self._seen = SeenNodes(graph, nodes, None if nodes is None else seen, labels)
@@ -389,7 +390,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             1,
             most,
             integer=True,
-            advice=f"X with {X.shape[0]} rows and {X.shape[1]} features has no more",
+            advice=f"X with {X.shape[0]} rows and {X.shape[1]} features has at most {most}",
         )
         return int(self.n_components)
 

@@ -160,17 +160,19 @@ class Graph:
     def from_networkx(cls, graph: Any, *, weight: str | None = "weight") -> Graph:
         """A graph from networkx, its nodes in networkx's order and under their names.
 
-        ``weight`` names an edge attribute; edges without it weigh 1, and if no edge has it the
-        graph is unweighted.
+        ``weight`` names an edge attribute; the default also finds weights, edge_weight and
+        edge_weights in letters of either case. Edges without it weigh 1, and if no edge has it
+        the graph is unweighted.
         """
+        entries = networkx_entries(graph, weight)
         directed = "networkx graph" if graph.is_directed() else None
-        return cls._of(assemble(networkx_entries(graph, weight), directed=directed))
+        return cls._of(assemble(entries, directed=directed))
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:
         """A graph from a ``torch_geometric.data.Data``: edge_index, edge_weight, num_nodes.
 
-        Without ``edge_weight``, an ``edge_attr`` of one column of numbers of at least 0 holds the
+        Without ``edge_weight``, an ``edge_attr`` of one column of floats of at least 0 holds the
         weights; any other one is left out with a warning.
         """
         edge_index = getattr(data, "edge_index", None)
@@ -338,6 +340,8 @@ def as_graph(source: Any, n_nodes: int | None) -> Graph:
         return Graph.from_pyg(source)
     if hasattr(source, "is_directed") and hasattr(source, "nodes"):
         return Graph.from_networkx(source)
+    if hasattr(source, "iloc") and np.array_equal(id_array(source.index), id_array(source.columns)):
+        return Graph(source)
     if hasattr(source, "columns"):
         raise InputTypeError(
             "graph is a table; build Graph.from_edges(table) first, and give X its node_ids as "

@@ -80,6 +80,8 @@ class GPCAPath(BaseEstimator):
         there are many features and few components.
     n_nodes_in_ : int or None
         Number of nodes of the graph in ``fit``; None if it was given no graph.
+    matched_by_id_ : bool
+        Whether rows of a DataFrame were matched with the ids of the nodes.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -141,6 +143,7 @@ class GPCAPath(BaseEstimator):
         self._graph, self._nodes = check_graph(graph, nodes, X.shape[0], index=index)
         self._part = part_of(self._graph, self._nodes)
         self.n_nodes_in_ = self._graph.n_nodes if with_graph else None
+        self.matched_by_id_ = index is not None and self._graph.node_ids is not None
         y = align_to_rows(y, self._graph, self._nodes, index, "y")
         model = self._unfitted(max(alphas), max(betas))
         self._k, self._labels = model._width(X), model._labels(y, X.shape[0])
@@ -273,7 +276,7 @@ class GPCAPath(BaseEstimator):
         fitted = fit.embedded(values, W.astype(self._X.dtype, copy=False))
         residual = max(fitted.residual, fit.eigen_residual(fitted))
         fitted = fitted._replace(residual=residual)
-        for name in ("n_features_in_", "feature_names_in_", "n_nodes_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "n_nodes_in_", "matched_by_id_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
         model._learn(fit, fitted, self._exponent)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from .entries import find_positions
+from .errors import InputError
 from .graph import Graph
 from .labels import UNLABELED
 
@@ -20,6 +22,22 @@ class SeenNodes:
     nodes: np.ndarray | None
     X: Any
     labels: np.ndarray | None
+
+    def on(self, graph: Graph) -> SeenNodes | None:
+        """The same in the positions of another graph; None if that has other edges or nodes.
+
+        Graphs whose nodes come in another order are compared by their ids.
+        """
+        if graph.is_same(self.graph):
+            return self
+        order = _positions_by_id(graph, self.graph)
+        if order is None or not graph.is_same(self.graph.subgraph(order)):
+            return None
+        place = np.argsort(order)  # position here -> position there
+        if self.nodes is not None:
+            return replace(self, graph=graph, nodes=place[self.nodes])
+        labels = None if self.labels is None else self.labels[order]
+        return replace(self, graph=graph, labels=labels)
 
     def beside(
         self, X: np.ndarray | sp.csr_array, nodes: np.ndarray | None
@@ -39,3 +57,13 @@ class SeenNodes:
             else:
                 X = np.vstack([X, rows.toarray() if sp.issparse(rows) else rows])
         return X, nodes, label_of[nodes]
+
+
+def _positions_by_id(graph: Graph, other: Graph) -> np.ndarray | None:
+    """Where the nodes of a graph are in another one; None unless both have the same ids."""
+    if graph.node_ids is None or other.node_ids is None or graph.n_nodes != other.n_nodes:
+        return None
+    try:
+        return find_positions(other.node_ids, graph.node_ids, "one graph", "the other")
+    except InputError:
+        return None

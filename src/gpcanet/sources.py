@@ -29,6 +29,9 @@ WEIGHT_NAMES = ("weight", "weights", "edge_weight", "edge_weights")
 
 def matrix_entries(matrix: Any, node_ids: Any) -> Entries:
     """Entries of an adjacency matrix, no two at the same place."""
+    if hasattr(matrix, "iloc"):
+        node_ids = _ids_of_frame(matrix) if node_ids is None else node_ids
+        matrix = matrix.to_numpy()
     if is_torch_sparse(matrix):
         matrix = _from_torch(matrix)
     elif not sp.issparse(matrix):
@@ -48,6 +51,17 @@ def matrix_entries(matrix: Any, node_ids: Any) -> Entries:
         values = matrix[rows, columns]
     weights = None if np.all(values == 1) else values.astype(np.float64, copy=False)
     return Entries(rows, columns, weights, matrix.shape[0], node_ids)
+
+
+def _ids_of_frame(matrix: Any) -> np.ndarray | None:
+    """Names of the rows of an adjacency DataFrame, which must be those of its columns."""
+    rows, columns = id_array(matrix.index), id_array(matrix.columns)
+    if not np.array_equal(rows, columns):
+        raise InputError(
+            "an adjacency DataFrame must have the same ids in the same order as index and columns; "
+            "reindex it, or pass a plain matrix with node_ids="
+        )
+    return None if np.array_equal(rows, np.arange(len(rows))) else rows
 
 
 def _check_matrix(shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -125,13 +139,13 @@ def pyg_weights(data: Any) -> Any:
         return None
     values = to_numpy(attributes)
     n_columns = 1 if values.ndim == 1 else values.shape[-1]
-    if n_columns == 1 and is_real(values.dtype):
+    if n_columns == 1 and values.dtype.kind == "f":  # integers may well be kinds of edges
         values = values.reshape(-1)
         if np.all(np.isfinite(values) & (values >= 0)):
             return values
     warnings.warn(
-        f"edge_attr of shape {tuple(values.shape)} was left out: only one column of finite numbers "
-        f"of at least 0 can be edge weights; set edge_weight to use some as weights",
+        f"edge_attr of shape {tuple(values.shape)} and dtype {values.dtype} was left out: only one "
+        f"column of finite floats of at least 0 is taken for weights; set edge_weight to use it",
         GraphWarning,
         stacklevel=3,
     )
@@ -154,6 +168,9 @@ def table_entries(frame: Any, source: str, target: str, weight: str | None, node
     for column in [source, target, *([weight] if weight else [])]:
         if column not in present:
             raise InputError(f"column {column!r} is not in the edge table; it has {present}")
+    for column in (source, target):
+        if present.count(column) > 1:
+            raise InputError(f"column {column!r} occurs twice in the edge table; rename one")
     if source == target:
         raise InputError(f"source and target are both column {source!r}; name two columns")
     weight = weight or find_weight_column(present)
@@ -178,6 +195,8 @@ def table_entries(frame: Any, source: str, target: str, weight: str | None, node
 
 def _column_names(frame: Any) -> list[Any]:
     """Names of the columns of a mapping or a pandas, polars or Arrow table."""
+    if hasattr(frame, "collect"):  # a lazy frame of polars
+        raise InputTypeError("the edge table is lazy; collect() it first")
     for attribute in ("column_names", "columns"):  # Arrow; pandas and polars
         if hasattr(frame, attribute):
             return list(getattr(frame, attribute))
@@ -196,11 +215,12 @@ def _column(frame: Any, name: str) -> Any:
 
 
 def _warn_of_numbers(frame: Any, unused: list[Any]) -> None:
-    """Warn of the one other column of numbers, which may have been meant as weights."""
+    """Warn of other columns of numbers, which may have been meant as weights."""
     numeric = [name for name in unused if is_real(np.asarray(_column(frame, name)).dtype)]
-    if len(numeric) == 1:
+    if numeric:
+        named = ", ".join(map(repr, numeric))
         warnings.warn(
-            f"column {numeric[0]!r} of the edge table was left out; use weight={numeric[0]!r} if "
+            f"column {named} of the edge table was left out; use weight={numeric[0]!r} if "
             f"it holds edge weights, or drop it",
             GraphWarning,
             stacklevel=4,
@@ -209,6 +229,14 @@ def _warn_of_numbers(frame: Any, unused: list[Any]) -> None:
 
 def networkx_entries(graph: Any, weight: str | None) -> Entries:
     """Entries of a networkx graph in its order; ``weight`` names an edge attribute."""
+    if not hasattr(graph, "is_directed"):
+        raise InputTypeError(
+            f"{type(graph).__name__} is not a networkx graph; for matrices use Graph, for pairs of "
+            f"positions Graph.from_edge_index"
+        )
+    if weight == "weight":  # the default: found as in a table
+        attributes = {name for *_, data in graph.edges(data=True) for name in data}
+        weight = find_weight_column(sorted(attributes, key=str))
     names = list(graph.nodes)
     position = {name: i for i, name in enumerate(names)}
     edges = list(graph.edges(data=weight) if weight else graph.edges(data=False))

@@ -1,4 +1,7 @@
-"""Checks at the doors of the estimators. A message says what came, what is allowed, what to do."""
+"""Input validation for the estimators.
+
+Each message says what was given, what is allowed and what to do.
+"""
 
 from __future__ import annotations
 
@@ -167,8 +170,23 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return codes, classes
 
 
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """A finite weight of at least 0 per row, not all of them 0."""
+    with as_user_errors():
+        weights = column_or_1d(sample_weight)
+        assert_all_finite(weights, input_name="sample_weight")
+    if len(weights) != n_rows or not np.any(weights > 0) or np.any(weights < 0):
+        raise InputError(
+            f"sample_weight must have a number of at least 0 for each of {n_rows} rows of X, and "
+            f"one above 0; it has {len(weights)} values"
+        )
+    return weights
+
+
 def check_held_out(validation: Any, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """A mask of the validation rows, all of them labelled and no class theirs alone."""
+    if str(getattr(validation, "dtype", "")) == "boolean":  # pandas' own, which may be missing
+        validation = validation.fillna(False).astype(bool)
     with as_user_errors():
         chosen = column_or_1d(validation)
     if chosen.dtype != bool and not np.issubdtype(chosen.dtype, np.integer):
@@ -178,6 +196,10 @@ def check_held_out(validation: Any, codes: np.ndarray, classes: np.ndarray) -> n
     if chosen.dtype != bool and len(chosen) and (chosen.min() < 0 or chosen.max() >= len(codes)):
         worst = chosen.min() if chosen.min() < 0 else chosen.max()
         raise InputError(f"validation row {worst} is out of range for {len(codes)} rows of X")
+    if chosen.dtype != bool and len(np.unique(chosen)) < len(chosen):
+        raise InputError(
+            "validation names a row more than once; give each position once, or a mask of booleans"
+        )
     held_out = np.zeros(len(codes), bool)
     held_out[chosen] = True
     unlabelled = int(np.sum(codes[held_out] < 0))

@@ -2,10 +2,12 @@
 
 import numpy as np
 import own_files
+import pandas as pd
 import pytest
 from own_files import load, npz, parquet
 
 from gpcanet.errors import DataError, DataWarning
+from gpcanet.files import load_files
 
 EDGES = "source,target\nx,y\ny,z\n"
 FEATURES = "id,a,b\nx,1,2\ny,3,4\nz,5,7\n"
@@ -177,3 +179,50 @@ def test_rows_without_a_label_do_not_count_as_labels(tmp_path):
     labels = "id,label\nx,\ny,\nz,\nq,r\n"
     with pytest.raises(DataError, match=r"1 of 1 labels of .* dropped"):
         load(tmp_path, features=FEATURES, edges=EDGES, labels=labels, drop_unknown=True)
+
+
+# -- columns and positions that are easily taken for something else ----------------------
+
+
+def test_a_feature_and_a_label_that_pandas_numbered_are_both_kept(tmp_path):
+    ids = [f"n{i}" for i in range(6)]
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(6, 4)), ids)
+    X.to_csv(tmp_path / "X.csv")
+    pd.Series([0, 1] * 3, ids).to_csv(tmp_path / "y.csv")
+    pd.DataFrame({"source": ids[:-1], "target": ids[1:]}).to_csv(tmp_path / "e.csv", index=False)
+    data = load_files(tmp_path / "X.csv", tmp_path / "e.csv", tmp_path / "y.csv")
+    np.testing.assert_allclose(data.X, X.to_numpy())
+    assert data.y.tolist() == [0, 1] * 3
+
+
+def test_a_feature_called_like_the_label_of_another_file_is_left_out_with_a_note(tmp_path):
+    ids = ["a", "b", "c"]
+    pd.DataFrame({"id": ids, "x": [1.0, 2, 3], "topic": [0, 1, 0]}).to_csv(
+        tmp_path / "X.csv", index=False
+    )
+    pd.DataFrame({"id": ids, "topic": [0, 1, 0]}).to_csv(tmp_path / "y.csv", index=False)
+    pd.DataFrame({"source": ["a"], "target": ["b"]}).to_csv(tmp_path / "e.csv", index=False)
+    data = load_files(tmp_path / "X.csv", tmp_path / "e.csv", tmp_path / "y.csv")
+    assert data.X.shape == (3, 1)
+    assert any("column 'topic' is called like the label" in note for note in data.notes)
+
+
+def test_edges_by_position_meet_features_with_ids(tmp_path):
+    np.savez(tmp_path / "e.npz", edge_index=[[0, 1], [1, 2]])
+    features = tmp_path / "X.csv"
+    pd.DataFrame({"id": ["c", "a", "b"], "x": [1.0, 2, 3]}).to_csv(features, index=False)
+    data = load_files(features, tmp_path / "e.npz")
+    assert any("names nodes by position: node i is row i of" in note for note in data.notes)
+    pd.DataFrame({"id": [2, 0, 1], "x": [1.0, 2, 3]}).to_csv(features, index=False)
+    with pytest.raises(DataError, match=r"has the ids 0, 1, \.\.\. in another order; sort its"):
+        load_files(features, tmp_path / "e.npz")
+
+
+@pytest.mark.parametrize("name", ["index", "Unnamed: 0"])
+def test_the_index_that_pandas_wrote_under_a_name_is_asked_about(tmp_path, name):
+    features = tmp_path / "X.csv"
+    pd.DataFrame({name: [0, 1], "x": [1.0, 2]}).to_csv(features, index=False)
+    pd.DataFrame({"source": [0], "target": [1]}).to_csv(tmp_path / "e.csv", index=False)
+    with pytest.raises(DataError, match=f"is '{name}' the node id"):
+        load_files(features, tmp_path / "e.csv")
+    assert load_files(features, tmp_path / "e.csv", id_column=name).X.shape == (2, 1)

@@ -345,8 +345,8 @@ def test_another_process_is_refused_in_one_sentence(path):
         refused = subprocess.run(command, capture_output=True, text=True)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1] == (
-        f"ValueError: {path} is being written to by another process; wait for it, or use a "
-        f"journal of its own and merge them afterwards"
+        f"gpcanet.errors.InputError: {path} is being written to by another process; wait for it, "
+        f"or use a journal of its own and merge them afterwards"
     )
     assert subprocess.run(command, capture_output=True).returncode == 0
 

@@ -124,7 +124,7 @@ def test_a_cell_that_raises_has_failed_with_its_reason_and_the_others_go_on(fini
     records = read_journals([finished[0]]).records
     assert essence(records[BROKEN]) == {"status": "failed", "reason": "KeyError: 'lr'"}
     assert records[NOWHERE]["status"] == "failed"
-    assert records[NOWHERE]["reason"].startswith("ValueError: dataset 'nowhere' is not known")
+    assert records[NOWHERE]["reason"].startswith("InputError: dataset 'nowhere' is not known")
     assert choose(ENTRIES[2], records) in (linear(), linear(weight_decay=0.01))
 
 

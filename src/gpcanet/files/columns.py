@@ -18,7 +18,7 @@ LABEL_NAMES = ("label", "labels")
 SPLIT_NAMES = ("split",)
 
 #: A name that may well be meant for ids, such as paper_id or userId.
-LIKE_AN_ID = re.compile(r"(^|[ _.-])(id|Id|ID)$|[a-z](Id|ID)$")
+LIKE_AN_ID = re.compile(r"(^|[ _.-])(id|Id|ID)$|[a-z](Id|ID)$|^(index|Unnamed: 0)$")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Columns:
         return usual[0] if usual else None
 
     def features_of(self, table: Table, *, label_elsewhere: str | None) -> list[str]:
-        """Columns that are nothing else. What is called as a label is never a feature."""
+        """The remaining columns. A column named like a label is never a feature."""
         for name in self.ignore:
             table.column(name)  # raises where there is none
         never = {self.find_id(table), self.label, self.split, *self.ignore, *table.index_names}

@@ -59,7 +59,8 @@ def _from_table(table: Table, source: str, target: str, weight: str | None) -> E
     if weights is not None:
         _check_weights(table, weights)
         return Edges(*ends, weights)
-    unused = [name for name in table.names if name not in (source, target)]
+    apart = (source, target, *table.index_names)
+    unused = [name for name in table.names if name not in apart]
     return Edges(*ends, None, _note_on_numbers(table, unused))
 
 
@@ -71,11 +72,12 @@ def _find_weight(path: Path, names: Sequence[str]) -> str | None:
 
 
 def _note_on_numbers(table: Table, unused: list[str]) -> str | None:
-    """A sentence about the one other column of numbers, which may hold weights."""
+    """A sentence about other columns of numbers, which may hold weights."""
     numeric = [name for name in unused if _is_numeric(table.column(name).type)]
-    if len(numeric) != 1:
+    if not numeric:
         return None
-    return f"{table.path}: column {numeric[0]!r} was left out; name it if it holds edge weights"
+    named = ", ".join(map(repr, numeric))
+    return f"{table.path}: column {named} was left out; name it if it holds edge weights"
 
 
 def _is_numeric(kind: Any) -> bool:

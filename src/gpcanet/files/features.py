@@ -12,7 +12,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from ..errors import DataError
-from .columns import Columns
+from .columns import LABEL_NAMES, Columns
 from .ids import Ids, read_ids, row_numbers
 from .labels import Labels, ids_of, split_values, take_labels
 from .matrices import MATRIX_SUFFIXES, read_arrays
@@ -41,6 +41,7 @@ class Features:
     labels: Labels | None = None
     split: np.ndarray | None = None
     adjacency: sp.csr_array | None = None
+    label_left_out: str | None = None  # a column called like the label of another file
     table: Table | None = None  # whose columns are X
 
     @property
@@ -75,14 +76,19 @@ def read_features(path: Path, columns: Columns, *, labels: Labels | None = None)
 
 
 def _from_table(table: Table, columns: Columns, labels: Labels | None) -> Features:
-    elsewhere = None if labels is None else labels.name
+    elsewhere = None
+    # Numbers are what pandas calls columns without names: 0 here is not 0 there.
+    if labels is not None and labels.ids.table.has_header and not labels.name.isdigit():
+        elsewhere = labels.name
     names = columns.features_of(table, label_elsewhere=elsewhere)
     ids = ids_of(table, columns)
     told, split = _told_beside(table, ids, columns, labels)
     X = _matrix(table, names)
     # Lists of numbers in a column have no names of their own.
     named = np.array(names, object) if X.shape[1] == len(names) else None
-    return Features(table.path, X, ids, named, told, split, table=table)
+    shared = [name for name in table.names if name == elsewhere and name != columns.label]
+    left_out = next((name for name in shared if name.lower() not in LABEL_NAMES), None)
+    return Features(table.path, X, ids, named, told, split, table=table, label_left_out=left_out)
 
 
 def _told_beside(

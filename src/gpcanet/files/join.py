@@ -112,6 +112,11 @@ def load_files(
         notes.append(f"{nodes.path} has no header: its first row is a node")
     if nodes.ids.are_rows:
         notes.append(f"{nodes.path} has no column of node ids: node i is row i, counted from 0")
+    if told is not None and nodes.label_left_out is not None:
+        notes.append(
+            f"{nodes.path}: column {nodes.label_left_out!r} is called like the label, so it is no "
+            f"feature; rename it if it is one"
+        )
     if isinstance(found, Edges):
         notes += _first_row_notes(found.source.table, "an edge")
         notes += [found.note] if found.note else []
@@ -202,6 +207,11 @@ def _join_graph(
             )
         _check_distances(nodes)
         return neighbor_graph(nodes.X, neighbors, node_ids=node_ids)
+    goes_by_position = edges is not None and not (
+        isinstance(edges, Edges) and not edges.source.are_rows
+    )
+    if goes_by_position and not nodes.ids.are_rows:
+        _note_positions(where, nodes, notes)
     if isinstance(edges, Edges):
         both = edges.source, edges.target
         (rows, known_rows), (columns, known_columns) = _positions(both, nodes, drop_unknown)
@@ -230,6 +240,19 @@ def _join_graph(
         )
     check_adjacency(where, matrix)
     return Graph(matrix, node_ids=node_ids)
+
+
+def _note_positions(where: Path, nodes: Features, notes: _Notes) -> None:
+    """Edges by position meet features with ids: row i is node i, unless the ids say otherwise."""
+    if not nodes.ids.is_text:
+        ids = nodes.ids.values.to_numpy()
+        numbers = np.arange(len(ids))
+        if not np.array_equal(ids, numbers) and np.array_equal(np.sort(ids), numbers):
+            raise DataError(
+                f"{where} names nodes by position, but {nodes.path} has the ids 0, 1, ... in "
+                f"another order; sort its rows by id, or give a table of edges with ids"
+            )
+    notes.append(f"{where} names nodes by position: node i is row i of {nodes.path}")
 
 
 def _report_dropped(

@@ -184,7 +184,8 @@ class Solver:
         iterate = {"chebyshev": self._chebyshev, "cg": self._cg}[self.method]
         if not self.P.self_adjoint:
             return self._repeated(self._split(iterate))
-        # In the norm of P, Chebyshev needs no look; in 16 bits, a look says little.
+        # Chebyshev's step count bounds the residual in the norm in which P is self-adjoint. In 16
+        # bits the residual is mostly rounding and cannot be reduced.
         if self.half or (self.method == "chebyshev" and not self._in_maximum_norm):
             return lambda X, most=self.max_iter: iterate(self.P, X, most, self.tol)
         return self._repeated(partial(iterate, self.P))

@@ -86,7 +86,7 @@ def parallel_sum(work: Callable[[T], Any], pieces: Iterable[T], start: Any = 0.0
 
 
 def _results(work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-    """To be used up by its caller: until then BLAS has one thread in the whole process."""
+    """Callers must exhaust it: until then BLAS is limited to one thread in the whole process."""
     n_workers = min(WORKERS, usable_cores())
     waiting: deque[Future[R]] = deque()
     with one_blas_thread(), ThreadPoolExecutor(n_workers) as pool:

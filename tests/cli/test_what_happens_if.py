@@ -4,6 +4,7 @@ import re
 import warnings
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -120,6 +121,14 @@ PYTHON = {
     "labels come in another order": lambda _: same(
         lambda: classify(Y.iloc[SHUFFLED]).label_distributions_, classify(Y).label_distributions_),
     "rows have no ids": lambda _: same(lambda: embed(X.to_numpy()), embed()),
+    "labels have ids in another order": lambda _: lambda: classify(
+        Y.iloc[SHUFFLED], X.to_numpy()),
+    "the nodes of a networkx graph are": lambda _: lambda: embed(
+        np.eye(3), nx.Graph([(2, 0), (0, 1)])),
+    "the graph of `fit` comes": lambda _: same(
+        lambda: GPCA(2, beta=0.5).fit(X, Y, graph=GRAPH).transform(
+            X.iloc[SHUFFLED], graph=GRAPH.subgraph(SHUFFLED)),
+        GPCA(2, beta=0.5).fit_transform(X, Y, graph=GRAPH)[SHUFFLED]),
     "a DataFrame has the default index": lambda _: lambda: embed(X.reset_index(drop=True)),
     "pandas' index starts at 1": lambda _: same(
         lambda: embed(X.set_axis(FROM_ONE), Graph(GRAPH.adjacency, node_ids=FROM_ONE)), embed()),
@@ -257,6 +266,23 @@ def rows_without_ids(files):
     return outcome(files.embed(features=features, edges=edges), "node i is row i")
 
 
+def positions_beside_ids(files):
+    edges = files.folder / "pairs.npz"
+    np.savez(edges, edge_index=[[IDS.index(i) for i in EDGES[end]] for end in EDGES])
+    return outcome(files.embed(edges=edges), "names nodes by position: node i is row i")
+
+
+def other_order_of_nodes(files):
+    """A saved model with labels meets its own graph, the rows of the features in another order."""
+    model, output = files.folder / "model.safetensors", files.folder / "out.csv"
+    expected = files.embed("-l", files.labels, "--beta", 0.5, "--save-model", model)
+    features = files.csv(X.iloc[SHUFFLED], "s.csv", index_label="id", index=True)
+    ended = files.gpcanet(
+        "embed", "-f", features, "-e", files.edges, "--model", model, "-o", output, "--force"
+    )
+    return files.same((ended, pd.read_csv(output)), expected)
+
+
 def from_one(files):
     """An index from 1 that pandas keeps as metadata only."""
     features, edges = files.folder / "one.parquet", files.folder / "one-edges.csv"
@@ -372,6 +398,8 @@ COMMAND = {
     "labels come in another order": lambda f: f.same(
         labelled(f, Y.iloc[SHUFFLED]), f.classify(f.labels), ["p(0)", "p(1)"]),
     "rows have no ids": rows_without_ids,
+    "edges are positions or a matrix": positions_beside_ids,
+    "the graph of `fit` comes": other_order_of_nodes,
     "pandas' index starts at 1": from_one,
     "a features row has an id that the edges": lambda f: outcome(f.embed(features=f.csv(
         pd.concat([X, X.iloc[:1].set_axis(["new"])]), "m.csv", index_label="id", index=True))),

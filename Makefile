@@ -10,8 +10,9 @@ TORCH  ?= torch==2.13.0
 demo: $(VENV)/demo.ready
 	$(BIN)/gpcanet demo --force
 
+# A file of tests runs in one process, two files at a time.
 test: $(VENV)/test.ready lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The published numbers of Cora by the authors' own settings, and every property on many inputs.
 EXAMPLES ?= 2000

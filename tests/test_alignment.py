@@ -45,7 +45,7 @@ ghosts = st.sampled_from(["balanced", "paper"])
 # -- some rows are the rows of the whole ------------------------------------------------------
 
 
-@examples(100)
+@examples(60)
 @given(cases, betas, normalizations, ghosts, st.floats(0, 50), st.booleans())
 def test_some_rows_are_those_rows_of_the_whole(case, beta, normalization, ghost, alpha, is_sparse):
     graph, X, y, rng = case
@@ -63,7 +63,7 @@ def test_some_rows_are_those_rows_of_the_whole(case, beta, normalization, ghost,
     )
 
 
-@examples(40)
+@examples(20)
 @given(cases, st.sampled_from([True, False, "auto"]))
 def test_probabilities_of_some_rows_are_those_of_the_whole(case, smooth):
     graph, X, y, rng = case
@@ -81,7 +81,7 @@ def test_probabilities_of_some_rows_are_those_of_the_whole(case, smooth):
     )
 
 
-@examples(40)
+@examples(20)
 @given(cases)
 def test_correct_and_smooth_does_not_depend_on_the_order_of_rows(case):
     graph, X, y, rng = case
@@ -95,7 +95,7 @@ def test_correct_and_smooth_does_not_depend_on_the_order_of_rows(case):
 # -- pandas objects are matched by their index --------------------------------------------------
 
 
-@examples(100)
+@examples(60)
 @given(cases, betas)
 def test_a_table_in_any_order_gives_the_rows_of_its_ids(case, beta):
     graph, X, y, rng = case
@@ -115,7 +115,7 @@ def test_a_table_in_any_order_gives_the_rows_of_its_ids(case, beta):
     np.testing.assert_allclose(path.embedding(10.0, beta), expected[order], **CLOSE)
 
 
-@examples(30)
+@examples(15)
 @given(cases)
 def test_a_classifier_matches_rows_labels_and_masks_by_id(case):
     graph, X, y, rng = case
@@ -227,7 +227,7 @@ def test_a_graph_with_and_without_ids_is_the_same_graph():
 # -- the same graph, its nodes in another order or without ids ------------------------------------
 
 
-@examples(30)
+@examples(15)
 @given(cases)
 def test_a_graph_built_in_another_order_of_nodes_is_the_same_graph(case):
     graph, X, y, rng = case
@@ -324,7 +324,7 @@ def test_words_for_a_missing_label_are_unlabelled_with_a_warning():
     assert model.classes_.tolist() == ["a", "b"]
 
 
-@examples(25)
+@examples(12)
 @given(cases, st.permutations(["ant", "bee"]))
 def test_renaming_the_classes_renames_the_answer(case, names):
     graph, X, y, _ = case
@@ -339,7 +339,7 @@ def test_renaming_the_classes_renames_the_answer(case, names):
     )
 
 
-@examples(25)
+@examples(12)
 @given(cases)
 def test_the_order_of_rows_does_not_change_what_is_held_out(case):
     graph, X, y, rng = case
@@ -353,7 +353,7 @@ def test_the_order_of_rows_does_not_change_what_is_held_out(case):
     )
 
 
-@examples(100)
+@examples(60)
 @given(cases, betas, st.floats(0, 50))
 def test_permuting_features_permutes_the_components(case, beta, alpha):
     graph, X, y, rng = case

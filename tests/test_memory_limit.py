@@ -253,7 +253,7 @@ print(memory.peak - memory.before)
 @pytest.mark.parametrize(
     ("limit", "precision", "tol"),
     [
-        (250 * 2**20, "full", 1e-2),
+        pytest.param(250 * 2**20, "full", 1e-2, marks=pytest.mark.slow),
         (250 * 2**20, "full", 1e-5),  # in half precision, refined
         (180 * 2**20, "half", 1e-2),
     ],

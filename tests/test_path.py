@@ -449,7 +449,8 @@ def test_bad_calls_say_what_to_do(call, error, message):
     DATA_DIR_VARIABLE not in os.environ, reason=f"{DATA_DIR_VARIABLE} names no folder"
 )
 @pytest.mark.parametrize(
-    ("name", "k"), [("cora", 32), ("cora", 128), ("citeseer", 64), ("pubmed", 64)]
+    ("name", "k"),
+    [("cora", 32), ("citeseer", 64), pytest.param("pubmed", 64, marks=pytest.mark.slow)],
 )
 def test_subspaces_on_real_graphs_are_those_of_separate_fits(name, k):
     data = load(name)

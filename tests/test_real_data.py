@@ -27,7 +27,9 @@ pytestmark = [
 LEAST_ACCURACY = {"cora": 0.837 - 0.012, "citeseer": 0.726 - 0.014, "pubmed": 0.793 - 0.013}
 
 
-@pytest.mark.parametrize("name", LEAST_ACCURACY)
+@pytest.mark.parametrize(
+    "name", ["cora", "citeseer", pytest.param("pubmed", marks=pytest.mark.slow)]
+)
 def test_the_classifier_with_defaults_is_as_good_as_closed_form_models_get(name):
     data = load(name)
     model = GPCAClassifier().fit(
@@ -72,7 +74,7 @@ def test_the_matrix_free_path_never_holds_a_dense_feature_matrix():
     assert peak < dense_bytes / 2  # n x d would be 49 MB in float32; d x d 55 MB
 
 
-@pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
+@pytest.mark.parametrize("name", ["cora", pytest.param("pubmed", marks=pytest.mark.slow)])
 def test_a_cold_start_embeds_in_seconds(name, tmp_path):
     # An empty kernel cache: the first use on a new machine. The limit is generous, for a busy
     # one; docs/decisions.md has what was measured.

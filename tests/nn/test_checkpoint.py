@@ -53,7 +53,7 @@ data_parts = {
 }
 
 
-@examples(100)
+@examples(40)
 @given(
     parts=st.fixed_dictionaries(data_parts),
     layout=st.sampled_from([torch.strided, torch.sparse_csr, torch.sparse_coo]),
@@ -73,7 +73,7 @@ def test_equal_data_have_equal_fingerprints(parts, layout):
         assert fingerprint(replace(first, x=csr_tensor(matrix))) == fingerprint(first)
 
 
-@examples(100)
+@examples(40)
 @given(
     parts=st.fixed_dictionaries(data_parts),
     name=st.sampled_from(list(data_parts)),
@@ -90,7 +90,7 @@ def test_any_change_of_the_data_changes_the_fingerprint(parts, name, layout, dra
     assert fingerprint(before) != fingerprint(after)
 
 
-@examples(100)
+@examples(40)
 @given(X=MATRICES, order=st.permutations(range(D)), row=st.integers(0, N - 1))
 def test_moved_entries_of_sparse_features_change_the_fingerprint(X, order, row):
     """The stored values stay as they are: only the structure tells."""
@@ -165,7 +165,7 @@ def test_changed_bytes_are_refused_or_harmless(tmp_path, data, content, undamage
         assert all(torch.equal(weights[name], undamaged[0][name]) for name in weights)
 
 
-@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.integers(0, 10**6), bit=st.integers(0, 7))
 def test_a_flipped_bit_in_an_array_is_always_refused(tmp_path, content, share, bit):
     begin = 8 + int.from_bytes(content[:8], "little")
@@ -177,7 +177,7 @@ def test_a_flipped_bit_in_an_array_is_always_refused(tmp_path, content, share, b
         read_checkpoint(path)
 
 
-@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.integers(0, 10**6))
 def test_a_truncated_checkpoint_is_refused(tmp_path, content, share):
     path = tmp_path / "t.safetensors"

@@ -296,7 +296,7 @@ def wirings(draw):
     return inputs, returned, draw(st.sampled_from(["tuple", "dict", "sum"]))
 
 
-@examples(100)
+@examples(40)
 @given(wirings())
 def test_outputs_are_what_is_returned_and_used_by_no_layer_that_counts(wiring):
     inputs, returned, _ = wiring

@@ -29,6 +29,7 @@ def accuracy(data, init, *, epochs, **shape):
     return result.accuracy["test"]
 
 
+@pytest.mark.slow
 def test_a_gcn_of_15_layers_trains_from_gpcas_weights_and_hardly_from_xaviers(cora):
     shape = {"layers": 15, "hidden": 64, "dropout": 0.0}
     gpca, xavier = (accuracy(cora, init, epochs=80, **shape) for init in ("gpca", "xavier"))

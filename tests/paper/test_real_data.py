@@ -50,7 +50,7 @@ def test_a_setting_of_the_pool_gives_the_published_number(experiment, row, alpha
     assert published == [pytest.approx(100 * accuracy), 0]
 
 
-@pytest.mark.parametrize("dataset", ["cora", "pubmed"])  # wide features, and narrow ones
+@pytest.mark.parametrize("dataset", ["cora", pytest.param("pubmed", marks=pytest.mark.slow)])
 def test_the_embeddings_of_all_alphas_are_those_of_separate_fits(dataset):
     entries = entries_of("table1", "ours", "full", dataset)
     cells = [entry.candidates[0].cell("public", 0) for entry in entries if "= " in entry.row]

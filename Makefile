@@ -27,17 +27,17 @@ lint: $(VENV)/test.ready
 
 # About an hour, 8 GiB of memory and 4 of disk; PARTS=step,embed measures some of it.
 bench: $(VENV)/bench.ready
-	$(BIN)/gpcanet bench --size full --parts "$(PARTS)" --out benchmarks/results --docs docs --force
+	$(BIN)/python -m benchmarks --size full --parts "$(PARTS)" --out benchmarks/results --docs docs --force
 
 # The paper's experiments: hours. Stopped, it goes on from the journal.
 JOURNAL ?= evidence.jsonl
 evidence: $(VENV)/test.ready
-	$(BIN)/gpcanet reproduce --journal $(JOURNAL)
-	$(BIN)/gpcanet report $(JOURNAL) --output docs --name evidence --force
+	$(BIN)/python -m reproduction run --journal $(JOURNAL)
+	$(BIN)/python -m reproduction report $(JOURNAL) --output docs --name evidence --force
 
 page: $(VENV)/demo.ready
-	$(BIN)/gpcanet bench --page-only --out benchmarks/results --docs docs
-	$(BIN)/gpcanet report docs/evidence.json --output docs --name evidence --force
+	$(BIN)/python -m benchmarks --page-only --out benchmarks/results --docs docs
+	$(BIN)/python -m reproduction report docs/evidence.json --output docs --name evidence --force
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any
 
 EDGES_PER_NODE, N_FEATURES, N_CLASSES = 8, 64, 16
-WAYS = {"whole": {"parts": 1}, "parts": {"parts": 100, "parts_per_batch": 5}}
+WAYS: dict[str, dict[str, Any]] = {
+    "whole": {"parts": 1},
+    "parts": {"parts": 100, "parts_per_batch": 5},
+}
 EPOCHS = {"whole": 60, "parts": 6}  # 20 steps an epoch in parts
 
 
 def measure(way: str, n_nodes: int) -> dict[str, Any]:
     from gpcanet.datasets import block_model
     from gpcanet.nn import NodeData, Settings, train
-    from gpcanet.nn.start import starting_model
+    from gpcanet.nn.training.start import starting_model
 
     data = NodeData.of(
         block_model(

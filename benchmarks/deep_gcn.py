@@ -33,7 +33,7 @@ def run(cell: tuple[int, str, int]) -> dict[str, Any]:
 
     from gpcanet.datasets import load
     from gpcanet.nn import NodeData, Settings, train
-    from gpcanet.nn.start import starting_model
+    from gpcanet.nn.training.start import starting_model
 
     layers, init, seed = cell
     torch.set_num_threads(1)

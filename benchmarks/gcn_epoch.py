@@ -55,7 +55,7 @@ def measure(way: str, n_edges: int, epochs: int) -> dict[str, Any]:
     import numpy as np
     import torch
 
-    from gpcanet.bench.child import Memory
+    from benchmarks.child import Memory
     from gpcanet.datasets import block_model
 
     data = block_model(

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpcanet import GPCAPath
 from gpcanet.datasets import load
-from gpcanet.head import Head
+from gpcanet.estimators._heads import Head
 from gpcanet.linalg import Propagation
 
 ALPHAS = np.geomspace(0.1, 100, 25)

@@ -3,7 +3,7 @@
 import pytest
 from truth import KINDS, random_features, random_graph, random_labels
 
-import gpcanet.linalg.propagation
+import gpcanet.linalg.operators.propagation
 
 
 @pytest.fixture(params=list(KINDS))
@@ -31,11 +31,11 @@ def labels():
 @pytest.fixture
 def compiled(monkeypatch):
     """Send the smallest block through the compiled kernels."""
-    monkeypatch.setattr(gpcanet.linalg.propagation, "FUSED_WORK", 0)
+    monkeypatch.setattr(gpcanet.linalg.operators.propagation, "FUSED_WORK", 0)
 
 
 @pytest.fixture(params=["scipy", "compiled"])
 def either_path(request, monkeypatch):
     """Run the test once on each implementation of the propagation step."""
     work = 0 if request.param == "compiled" else float("inf")
-    monkeypatch.setattr(gpcanet.linalg.propagation, "FUSED_WORK", work)
+    monkeypatch.setattr(gpcanet.linalg.operators.propagation, "FUSED_WORK", work)

@@ -1,4 +1,4 @@
-"""One small graph in every form in which a graph may arrive."""
+"""One small graph in every format that Graph accepts."""
 
 import warnings
 

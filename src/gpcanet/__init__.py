@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .classifier import GPCAClassifier
-    from .entries import GraphWarning
-    from .gpca import GPCA
-    from .graph import Graph
-    from .path import GPCAPath
-    from .persistence import load_model, save_model
+    from .estimators import GPCA, GPCAClassifier, GPCAPath, load_model, save_model
+    from .graph import Graph, GraphWarning
 
 __all__ = [
     "GPCA",
@@ -30,13 +26,13 @@ __all__ = [
 ]
 
 _HOME = {
-    "GPCA": "gpca",
-    "GPCAClassifier": "classifier",
-    "GPCAPath": "path",
+    "GPCA": "estimators.gpca",
+    "GPCAClassifier": "estimators.classifier",
+    "GPCAPath": "estimators.path",
     "Graph": "graph",
-    "GraphWarning": "entries",
-    "load_model": "persistence",
-    "save_model": "persistence",
+    "GraphWarning": "graph",
+    "load_model": "estimators.serialization",
+    "save_model": "estimators.serialization",
 }
 
 

@@ -1,8 +1,10 @@
 """The command line as a process of its own, and small graphs to run it on."""
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +20,7 @@ class Ended:
     code: int
     out: str
     err: str
+    program: str = "gpcanet"
 
     @property
     def complaint(self):
@@ -31,9 +34,47 @@ class Ended:
         assert self.code == 2, self
         assert self.out == ""
         *notes, last = self.err.splitlines()
-        assert last.startswith("gpcanet: ")
-        assert not [line for line in notes if line.startswith(("gpcanet: ", "Traceback"))]
-        return last.removeprefix("gpcanet: ")
+        assert last.startswith(f"{self.program}: ")
+        assert not [line for line in notes if line.startswith((f"{self.program}: ", "Traceback"))]
+        return last.removeprefix(f"{self.program}: ")
+
+
+#: What the tests say about the environment; nothing here may reach the network.
+SETTINGS = {"GPCANET_OFFLINE": "1", "TERM": "dumb", "COLUMNS": "80"}
+UNSET = ("GPCANET_DATA_DIR", "GPCANET_DEBUG", "NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED")
+
+
+@contextmanager
+def isolated(tmp_path, monkeypatch):
+    """An empty folder, an empty cache and no network."""
+    for name in UNSET:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GPCANET_CACHE_DIR", str(tmp_path / "cache"))
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def in_process(main, program, capsys, monkeypatch):
+    """A function that runs a whole command, its ending included, without a new process."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", [program, *map(str, args)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as ending:
+            code = ending.code or 0
+        out, err = capsys.readouterr()
+        return Ended(code, out, err, program)
+
+    return run
 
 
 def process(*args, code=None, folder=None, **settings):

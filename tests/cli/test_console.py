@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from gpcanet import __version__
 from gpcanet.cli.console import Console, escaped
-from gpcanet.linalg.progress import progress_to, report
+from gpcanet.utils.progress import progress_to, report
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "pyarrow", "matplotlib", "safetensors")
 
@@ -238,7 +238,7 @@ print(*[name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)
 @pytest.mark.parametrize(
     "args",
     [
-        [], ["demo"], ["embed"], ["classify"], ["datasets"], ["reproduce"], ["report"],
+        [], ["demo"], ["embed"], ["classify"], ["datasets"], ["train"],
         ["datasets", "list"], ["datasets", "info"], ["datasets", "fetch"],
     ],
     ids=" ".join,

@@ -229,8 +229,8 @@ def never_loaded(monkeypatch):
         (["-o", "z"], "z: results are written as"),
         (["-o", "z.csv", "--save-model", "z.csv"], "z.csv: models are saved as .safetensors"),
         (["-o", "z.csv", "--model", "a", "--save-model", "b"], "give one"),
-        (["-o", "z.csv", "--model", "nowhere.safetensors"], "nowhere.safetensors is no file"),
-        (["-o", "z.csv", "--model", "old.csv"], "old.csv is no model of GPCANet, or damaged"),
+        (["-o", "z.csv", "--model", "nowhere.safetensors"], "nowhere.safetensors is not a file"),
+        (["-o", "z.csv", "--model", "old.csv"], "old.csv is not a model of GPCANet, or is damaged"),
         (["-o", "z.csv", "--alpha", "-1"], "alpha=-1.0 must be"),
         (["-o", "z.csv", "--beta", "1.5"], "beta=1.5 must be"),
         (["-o", "z.csv", "--normalization", "both"], "normalization='both' must be"),
@@ -297,7 +297,7 @@ def test_models_of_the_other_kind_and_damaged_ones_are_refused(gpcanet):
         ("embed", "c", "c.safetensors is a GPCAClassifier; use gpcanet classify"),
         ("classify", "e", "e.safetensors is a GPCA; use gpcanet embed"),
         ("embed", "d", "d.safetensors is damaged"),
-        ("embed", "short", "short.safetensors is no model of GPCANet, or damaged"),
+        ("embed", "short", "short.safetensors is not a model of GPCANet, or is damaged"),
     ]:
         options = ["--model", f"{model}.safetensors", "-o", "z.csv"]
         assert reason in gpcanet(command, "digits", *options).complaint

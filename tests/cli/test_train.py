@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from command import CLASSES, PER_CLASS, process, write_blocks
 
-from gpcanet.nn.zoo import INITS, MODEL_NAMES
+from gpcanet.nn.training.zoo import INITS, MODEL_NAMES
 
 QUICK = ("--epochs", 8, "--hidden", 8, "--lr", 0.02, "-q", "--json")
 
@@ -117,7 +117,7 @@ def test_a_checkpoint_is_gone_on_from(gpcanet, files, tmp_path):
     other = gpcanet(*train, "--hidden", 16)
     assert "is of another model: convs.0.bias is [8] there and [16] here" in other.complaint
     path.write_bytes(path.read_bytes()[:100])
-    assert "is no training checkpoint of GPCANet, or damaged" in gpcanet(*train).complaint
+    assert "is not a training checkpoint of GPCANet, or is damaged" in gpcanet(*train).complaint
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from truth import dense_P
 import gpcanet.nn.propagation
 from gpcanet.nn import GCN, GCNConv, GPCAConv, GraphPropagation, NodeData
 from gpcanet.nn.conv import keeping_means
-from gpcanet.nn.data import edges_for
+from gpcanet.nn.training.data import edges_for
 
 DOUBLE = torch.float64
 

@@ -15,7 +15,7 @@ WAYS = [(n, b, g) for n in ("sym", "rw") for b, g in GHOSTS]
 @pytest.fixture(params=["compiled", "scipy", "sparse tensor"])
 def every_path(request, monkeypatch):
     work = 0 if request.param == "compiled" else float("inf")
-    monkeypatch.setattr(gpcanet.linalg.propagation, "FUSED_WORK", work)
+    monkeypatch.setattr(gpcanet.linalg.operators.propagation, "FUSED_WORK", work)
     if request.param == "sparse tensor":  # as on a device whose memory numpy cannot read
         monkeypatch.setattr(gpcanet.nn.propagation, "COMPILED_ON", ())
 

@@ -7,7 +7,7 @@ import pytest
 from gpcanet.datasets import load
 from gpcanet.datasets.places import DATA_DIR_VARIABLE
 from gpcanet.nn import NodeData, Settings, train
-from gpcanet.nn.start import starting_model
+from gpcanet.nn.training.start import starting_model
 
 pytestmark = [
     pytest.mark.real_data,

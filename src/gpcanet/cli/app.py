@@ -5,20 +5,15 @@ Heavy modules are imported inside the commands, so that help is there at once.
 
 from __future__ import annotations
 
-import io
-import os
-import signal
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from .. import __version__
-from ..errors import UserError
-from . import evidence
 from . import options as o
-from .console import Console, escaped, put
+from .console import Console, put
+from .entry import run_app
 
 app = typer.Typer(
     name="gpcanet",
@@ -35,78 +30,11 @@ datasets_app = typer.Typer(
     invoke_without_command=True,
 )
 app.add_typer(datasets_app)
-app.command()(evidence.reproduce)
-app.command()(evidence.report)
-
-BAD_INPUT, INTERRUPTED = 2, 128 + signal.SIGINT
-
-#: Any complaint of typer's about the command line; some versions bring a click of their own.
-UsageError: Any = typer.BadParameter.__base__
-
-#: How errors of the library name what is an option here.
-OPTION_WORDS = {
-    "allow it to be replaced": "use --force to replace it",
-    "have unknown nodes dropped": "use --drop-unknown",
-    "a file of them, or a number of neighbors": "--edges or --neighbors",
-    "n_components=": "--components ",
-    "memory_limit=": "--memory-limit ",
-    "id_column and": "--id and",
-    "label_column": "--label",
-    "split_column": "--split",
-    "data_dir names": "--data-dir names",
-    "n_iter is for": "--iterations is for",
-}
 
 
 def main() -> None:
-    """Run the command line. 0: done, 2: bad input, 130: interrupted, 1: internal error."""
-    # A terminated process cleans up behind itself like an interrupted one.
-    signal.signal(signal.SIGTERM, _raise_interrupt)
-    _mend_streams()
-    try:
-        if app(standalone_mode=False) == INTERRUPTED:  # typer has caught it
-            raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        _end("interrupted; nothing was left half-written", INTERRUPTED)
-    except UsageError as error:
-        command = error.ctx.command_path if error.ctx else "gpcanet"
-        _end(f"{error.format_message().rstrip('.?')}; see {command} --help", BAD_INPUT)
-    except (UserError, OSError) as error:
-        if "GPCANET_DEBUG" in os.environ:
-            raise
-        _end(describe(error), BAD_INPUT)
-    except MemoryError:
-        _end("not enough memory for this graph; --memory-limit makes do with less", BAD_INPUT)
-
-
-def describe(error: Exception) -> str:
-    """One sentence for a person at a terminal."""
-    if isinstance(error, OSError) and error.strerror:
-        named = f": {error.filename}" if error.filename else ""
-        return f"{error.strerror}{named}"
-    sentence = str(error)
-    for words, option in OPTION_WORDS.items():
-        sentence = sentence.replace(words, option)
-    return sentence
-
-
-def _mend_streams() -> None:
-    """A closed stream swallows what is printed; a letter it cannot show is no error."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-        elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
-def _raise_interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
-
-
-def _end(sentence: str, code: int) -> None:
-    print(f"gpcanet: {escaped(' '.join(sentence.split()))}", file=sys.stderr)
-    sys.exit(code)
+    """Run the command line."""
+    run_app(app, "gpcanet")
 
 
 def _show_version(wanted: bool) -> None:
@@ -347,59 +275,6 @@ def train(
         ),
         results=o.Results(output, None, None, force),
         checkpoint=checkpoint,
-    )
-
-
-@app.command()
-def bench(
-    parts: Annotated[
-        str,
-        typer.Option(
-            help="Some of step, bandwidth, path, embed, command, generate, products, growth, "
-            "with commas between [all]."
-        ),
-    ] = "",
-    size: Annotated[
-        str,
-        typer.Option(help="quick (a minute, means nothing), small (minutes) or full (an hour)."),
-    ] = "small",
-    repeats: Annotated[
-        int | None, typer.Option(min=1, help="Times each is run again [by size: 1, 3 or 7].")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for a JSON file a part.")] = Path("bench"),
-    docs: Annotated[
-        Path | None, typer.Option(help="Folder for the page and its picture [that of --out].")
-    ] = None,
-    work_dir: Annotated[
-        Path | None, typer.Option(help="Folder for generated graphs, kept [the cache].")
-    ] = None,
-    page_only: Annotated[
-        bool, typer.Option("--page-only", help="Measure nothing; write the page anew.")
-    ] = False,
-    force: o.Force = False,
-    data_dir: o.DataDir = None,
-    offline: o.Offline = False,
-    quiet: o.Quiet = False,
-    as_json: o.AsJson = False,
-) -> None:
-    """Measure speed and memory beside what one would use instead.
-
-    Peers that are not installed are skipped by name; pip install 'gpcanet[bench]' brings them.
-    """
-    from .bench import run
-
-    run(
-        Console(quiet=quiet, as_json=as_json),
-        [part.strip() for part in parts.split(",") if part.strip()],
-        size=size,
-        repeats=repeats,
-        out=out,
-        docs=docs,
-        work_dir=work_dir,
-        page_only=page_only,
-        force=force,
-        data_dir=data_dir,
-        offline=offline or None,
     )
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..classifier import GPCAClassifier
 from ..datasets import Dataset
 from ..errors import InputError
+from ..estimators.classifier import GPCAClassifier
+from ..estimators.memory import memory_note
+from ..estimators.serialization import load_model, save_model
 from ..files import write_predictions
-from ..memory import tell_memory
-from ..persistence import load_model, save_model
 from .console import Console
 from .learnt import columns_as_learnt, remember_columns
 from .options import Input, Results
@@ -37,12 +37,12 @@ def run(
     settings = {**settings, "memory_limit": results.memory_limit}
     for part in (model, *getattr(model, "gpca_", ())):
         part.set_params(memory_limit=results.memory_limit)
-    model._check_parameters()
+    model.check_parameters()
 
     dataset = data.load(console)
     n_labelled = int(np.sum(dataset.y >= 0))
     if results.model is None:
-        console.note(tell_memory(model, dataset.graph, dataset.X, n_labelled))
+        console.note(memory_note(model, dataset.graph, dataset.X, n_labelled))
         model, report, probabilities = _learn(
             console, dataset, settings, test_share, seed, is_kept=bool(results.written)
         )

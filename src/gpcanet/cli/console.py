@@ -93,7 +93,7 @@ class Console:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Time a part of the work; show that it goes on, and how far it is if it tells."""
-        from ..linalg.progress import progress_to
+        from ..utils.progress import progress_to
 
         start = time.perf_counter()
         try:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from ..atomic import check_target, whole_file
-from ..classifier import GPCAClassifier
 from ..datasets import Dataset, DataUnavailableError, load
 from ..errors import InputError
-from ..gpca import GPCA
+from ..estimators.classifier import GPCAClassifier
+from ..estimators.gpca import GPCA
 from ..linalg import Propagation, Solver
+from ..utils.atomic import check_target, whole_file
 from .console import Console
 
 #: Table 1 of the paper: test accuracy of GPCA on Cora over alpha.

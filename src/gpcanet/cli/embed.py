@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from ..errors import InputError
+from ..estimators.gpca import GPCA
+from ..estimators.memory import memory_note
+from ..estimators.serialization import load_model, save_model
 from ..files import write_embedding
-from ..gpca import GPCA
-from ..memory import tell_memory
-from ..persistence import load_model, save_model
 from .console import Console
 from .learnt import columns_as_learnt, remember_columns
 from .options import Input, Results
@@ -23,11 +23,11 @@ def run(console: Console, data: Input, settings: dict[str, Any], results: Result
     if not isinstance(model, GPCA):
         raise InputError(f"{results.model} is a {type(model).__name__}; use gpcanet classify")
     model.set_params(memory_limit=results.memory_limit)
-    model._check_parameters()
+    model.check_parameters()
 
     dataset = data.load(console)
     if results.model is None:
-        console.note(tell_memory(model, dataset.graph, dataset.X))
+        console.note(memory_note(model, dataset.graph, dataset.X))
     fitted: dict[str, float] = {}
     with console.phase("embedding"):
         if results.model is not None:

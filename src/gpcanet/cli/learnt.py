@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..classifier import GPCAClassifier
 from ..datasets import Dataset
 from ..errors import InputError
-from ..gpca import GPCA
+from ..estimators.classifier import GPCAClassifier
+from ..estimators.gpca import GPCA
 from .console import Console
 
 

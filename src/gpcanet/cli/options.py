@@ -233,8 +233,8 @@ class Results:
         self, settings: dict[str, Any], data: Input, *, checkpoint: Path | None = None
     ) -> None:
         """Raise before any work is done if it could not be finished, or not as asked."""
-        from ..atomic import check_target
         from ..files import check_output
+        from ..utils.atomic import check_target
 
         if self.model is not None and self.save_model is not None:
             raise InputError(

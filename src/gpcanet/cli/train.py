@@ -32,9 +32,9 @@ def run(
 ) -> None:
     results.check({}, data, checkpoint=checkpoint)
     try:
-        from ..nn.data import NodeData
-        from ..nn.start import starting_model
-        from ..nn.training import Settings, probabilities_of, train
+        from ..nn.training.data import NodeData
+        from ..nn.training.loop import Settings, probabilities_of, train
+        from ..nn.training.start import starting_model
     except ModuleNotFoundError as error:
         raise InputError(
             f"{error.name} is not installed; pip install 'gpcanet[nn]' brings what training needs"

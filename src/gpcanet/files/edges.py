@@ -12,7 +12,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from ..errors import DataError, InputError
-from ..sources import find_weight_column
+from ..graph.conversion import find_weight_column
 from .ids import Ids, read_ids
 from .matrices import MATRIX_SUFFIXES, read_arrays
 from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays

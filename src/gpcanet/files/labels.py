@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError
-from ..labels import is_unlabeled, labeled_mask, missing_words_note
+from ..utils.labels import is_unlabeled, labeled_mask, missing_words_note
 from .columns import Columns
 from .ids import PLAIN_INTEGER, Ids, are_whole, read_ids, row_numbers, to_integers
 from .matrices import MATRIX_SUFFIXES, read_arrays

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ..atomic import check_target, whole_file
 from ..errors import DataError
 from ..graph import Graph
+from ..utils.atomic import check_target, whole_file
 
 OUTPUT_SUFFIXES = (".parquet", ".csv", ".npz")
 

@@ -1,29 +1,53 @@
-"""Leading eigenpairs, with their order and signs fixed in one place."""
+"""Leading eigenpairs of symmetric matrices, with order and signs fixed in one place.
+
+``leading_eigenpairs`` takes a matrix and calls LAPACK. ``leading_eigenpairs_of`` takes products
+with the matrix and runs a thick-restart block Lanczos iteration with full orthogonalisation.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse.linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from .threads import one_blas_thread
+from .parallel import one_blas_thread
 
-#: Up to so many rows (288 MB), a matrix is formed if Lanczos cannot be trusted with it.
+#: From d x b blocks V to M V.
+Apply = Callable[[np.ndarray], np.ndarray]
+
+#: Rows up to which LAPACK computes all eigenvectors in less time than the leading ones.
+DIVIDE_AND_CONQUER_ROWS = 500
+
+#: Vectors per product. More make a product cheaper per vector, but need a larger subspace.
+BLOCK_SIZE = 8
+
+#: Relative residual of the eigenpairs: ||M w - lambda w|| over the largest eigenvalue.
+RESIDUAL = 1e-9
+
+#: Factor by which one block reduces the residual at most. It schedules the convergence checks.
+GAIN = 8.0
+
+#: Restarts after which the iteration is given up. A fit of citation graphs takes none.
+MAX_RESTARTS = 100
+
+#: Relative size below which a new direction is rounding error.
+EXHAUSTED = 1e-10
+
+#: Random vectors in an estimate of a trace.
+PROBES = 32
+
+#: Rows (288 MB of float64) up to which a matrix is formed if its eigenvalues are repeated.
 FORMED_ROWS = 6_000
 
-#: So many columns at a time: as many as any product takes.
-FORMED_COLUMNS = 8
+#: Relative gap below which two eigenvalues count as equal.
+EQUAL = 1e-7
 
-#: Restarts after which ARPACK is stopped if there is that way out. A fit on Cora takes two.
-RESTARTS = 50
-
-#: Eigenvalues nearer to each other than the first part of them count as equal, and those up to the
-#: second part of the largest as zero.
-EQUAL, ZERO = 1e-7, 1e-12
+#: Eigenvalues below this fraction of the largest count as zero.
+ZERO = 1e-12
 
 #: Entries this close to the largest one count as equally large when a sign is chosen.
 SIGN_TOLERANCE = 1e-4
@@ -32,91 +56,244 @@ SIGN_TOLERANCE = 1e-4
 def leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k algebraically largest eigenvalues of M, largest first, and their eigenvectors.
 
-    M is symmetrised first: the truncated series and the random walk leave it slightly or
-    plainly unsymmetric, and LAPACK would read one triangle only.
+    M is symmetrised first: a truncated series or a random walk makes it slightly unsymmetric,
+    and LAPACK reads one triangle only.
     """
-    d = M.shape[0]
-    try:
-        values, vectors = scipy.linalg.eigh((M + M.T) / 2, subset_by_index=[d - k, d - 1])
-    except np.linalg.LinAlgError:
-        return whole_eigenpairs(M, k)
-    if len(values) < k:  # LAPACK's MRRR may lose highly repeated eigenvalues
-        return whole_eigenpairs(M, k)
-    return values[::-1], fix_signs(vectors[:, ::-1])
-
-
-def whole_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same by way of all eigenvectors: LAPACK's divide and conquer.
-
-    On one thread it is quicker than ``leading_eigenpairs`` up to some 500 rows, and several
-    matrices can be worked on at a time.
-    """
-    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    M, d = (M + M.T) / 2, len(M)
+    # Two BLAS threads wait for each other in matrices of this size.
+    with one_blas_thread():
+        if d > DIVIDE_AND_CONQUER_ROWS:
+            try:
+                values, vectors = scipy.linalg.eigh(M, subset_by_index=[d - k, d - 1])
+                if len(values) == k:  # LAPACK's MRRR may lose repeated eigenvalues
+                    return values[::-1], fix_signs(vectors[:, ::-1])
+            except np.linalg.LinAlgError:
+                pass
+        values, vectors = np.linalg.eigh(M)
     return values[: -k - 1 : -1], fix_signs(vectors[:, : -k - 1 : -1])
 
 
 def leading_eigenpairs_of(
-    apply: Callable[[np.ndarray], np.ndarray], d: int, k: int, *, may_form: bool = True
+    apply: Apply, d: int, k: int, *, tol: float = RESIDUAL, may_form: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for a d x d matrix known only by its action on d x b blocks (Lanczos, ARPACK).
+    """The same for a d x d matrix that is given by its products with blocks of vectors.
 
-    Of an eigenvalue that several eigenvectors share, Lanczos may find only some. Where it has
-    found two of one or does not come to an end, the matrix is formed, if it may be and is not too
-    large.
+    Block Lanczos finds at most ``BLOCK_SIZE`` eigenvectors of a repeated eigenvalue. If it finds
+    that many, or does not converge, the matrix is formed, provided that ``may_form`` is true and
+    the matrix has at most ``FORMED_ROWS`` rows. Otherwise a ConvergenceWarning is issued.
+
+    Parameters
+    ----------
+    apply : callable
+        M V for a block V of shape (d, b).
+    d, k : int
+        Rows of M and number of eigenpairs.
+    tol : float
+        Largest residual norm relative to the largest eigenvalue.
+    may_form : bool
+        Whether there is memory for a d x d matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> diagonal = np.arange(200.0)
+    >>> values, vectors = leading_eigenpairs_of(lambda V: diagonal[:, None] * V, 200, 2)
+    >>> values.round(6)
+    array([199., 198.])
     """
-    # A fixed start makes the result repeatable; a random one meets every eigenvector.
-    start = np.random.default_rng(0).standard_normal((d, 1))
-    if not np.any(apply(start)):  # the zero matrix, which ARPACK refuses
-        return np.zeros(k), np.eye(d, k)
-    operator = scipy.sparse.linalg.LinearOperator(
-        (d, d), matvec=lambda v: apply(v.reshape(-1, 1)).ravel(), dtype=np.float64
-    )
     may_form = may_form and d <= FORMED_ROWS
+    if may_form and d < 2 * k + 4 * BLOCK_SIZE:
+        return leading_eigenpairs(_formed(apply, d), k)
     with one_blas_thread():
-        try:
-            values, vectors = scipy.sparse.linalg.eigsh(
-                operator, k=k, which="LA", v0=start[:, 0], maxiter=RESTARTS if may_form else None
-            )
-        except scipy.sparse.linalg.ArpackError:
-            if not may_form:
-                raise
-        else:
-            order = np.argsort(values)[::-1]
-            repeated = are_repeated(values[order], 2)
-            if repeated and not may_form:
-                warn_of_repeated(d)
-            if not (repeated and may_form):
-                return values[order], fix_signs(vectors[:, order])
-    return leading_eigenpairs(_formed(apply, d), k)
+        basis = KrylovBasis(d, k)
+        values, vectors, residual = _block_lanczos(apply, basis, k, tol)
+    problem = None
+    if residual > tol * abs(values[0]):
+        problem = f"Lanczos stopped at a relative residual of {residual / abs(values[0]):.1e}"
+    elif basis.size < d and _are_repeated(values, BLOCK_SIZE):
+        problem = "eigenvalues are repeated, and Lanczos may have missed eigenvectors"
+    if problem and may_form:
+        return leading_eigenpairs(_formed(apply, d), k)
+    if problem:
+        warnings.warn(
+            f"{problem}; use eigen_solver='formed' without memory_limit, or fewer than "
+            f"{FORMED_ROWS:,} features (now {d:,})",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return values, fix_signs(vectors)
 
 
-def _formed(apply: Callable[[np.ndarray], np.ndarray], d: int) -> np.ndarray:
+def lanczos_vectors(d: int, k: int) -> int:
+    """Vectors of length d that Lanczos holds for k eigenpairs, with those of a restart."""
+    limit = _largest_size(d, k)
+    return limit + BLOCK_SIZE + _kept_size(limit, k)
+
+
+def _largest_size(d: int, k: int) -> int:
+    return min(d, 4 * k + 16 * BLOCK_SIZE)
+
+
+def _kept_size(size: int, k: int) -> int:
+    return k + max(0, size - k) // 3
+
+
+def estimate_trace(apply: Apply, values: np.ndarray, vectors: np.ndarray) -> float:
+    """Trace of a matrix whose leading eigenpairs are known.
+
+    The remainder is estimated from random vectors orthogonal to the eigenvectors (Hutch++).
+    """
+    d = len(vectors)
+    if d <= PROBES:
+        return float(np.trace(apply(np.eye(d))))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (d, PROBES))
+    signs -= vectors @ (vectors.T @ signs)
+    return float(values.sum() + np.einsum("ij,ij", signs, apply(signs)) / PROBES)
+
+
+class KrylovBasis:
+    """Orthonormal basis of a block Krylov subspace, and the matrix projected onto it.
+
+    Parameters
+    ----------
+    d : int
+        Length of the vectors.
+    k : int
+        Number of eigenpairs to be computed.
+
+    Attributes
+    ----------
+    size : int
+        Dimension of the subspace.
+    """
+
+    def __init__(self, d: int, k: int) -> None:
+        self.size, self._limit = 0, _largest_size(d, k)
+        # One vector per row. The rows after ``size`` hold the next block.
+        self._V = np.empty((min(d, self._limit + BLOCK_SIZE), d))
+        self._H = np.zeros((self._limit, self._limit))
+        # A fixed seed makes the result repeatable; random vectors contain every eigenvector.
+        self._rng = np.random.default_rng(0)
+        self._restarted = False
+        start = self._rng.standard_normal((min(BLOCK_SIZE, d), d))
+        self._next = self._V[: len(start)]
+        self._next[:], self._R = _orthonormal_rows(start)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next block does not fit into the limit."""
+        return self.size + len(self._next) > self._limit
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the subspace is the whole space."""
+        return len(self._next) == 0
+
+    def grow(self, apply: Apply) -> None:
+        """Add the next block, multiply it, and orthogonalise the product to the next one."""
+        V, begin, m = self._V, self.size, self.size + len(self._next)
+        Z = np.ascontiguousarray(apply(V[begin:m].T).T)
+        scale = float(np.linalg.norm(Z))
+        # The three-term recurrence first, then all vectors: rounding errors of the large terms
+        # would grow with every block otherwise. After a restart all terms are large.
+        recent = slice(0 if self._restarted else max(0, begin - BLOCK_SIZE), m)
+        for part in (recent, slice(0, m)):
+            coefficients = Z @ V[part].T
+            Z -= coefficients @ V[part]
+            self._H[begin:m, part] += coefficients
+        self.size, self._restarted = m, False
+        width = min(len(Z), V.shape[1] - m)
+        self._next = V[m : m + width]
+        if width:
+            self._next[:], self._R = self._continued(Z, width, scale)
+
+    def _continued(self, Z: np.ndarray, width: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
+        """Q and R with Z = R Q; random directions replace those that Z does not have."""
+        if width == len(Z):
+            Q, R = _orthonormal_rows(Z)
+            if np.abs(np.diag(R)).min() > EXHAUSTED * scale:
+                return Q, R
+        _, sizes, Q = np.linalg.svd(Z, full_matrices=False)
+        n_kept = min(width, int(np.sum(sizes > EXHAUSTED * scale)))
+        Q = np.vstack([Q[:n_kept], self._rng.standard_normal((width - n_kept, Z.shape[1]))])
+        for _ in range(2):
+            Q[n_kept:] -= (Q[n_kept:] @ self._V[: self.size].T) @ self._V[: self.size]
+            Q = np.linalg.qr(Q.T)[0].T
+        return Q, Z @ Q.T
+
+    def ritz_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Ritz values, largest first, coefficients of the Ritz vectors, and residual norms."""
+        values, U = np.linalg.eigh(self._H[: self.size, : self.size])  # reads the lower triangle
+        values, U = values[::-1], U[:, ::-1]
+        if self.is_complete:
+            return values, U, np.zeros(self.size)
+        last = U[self.size - len(self._R) :]
+        return values, U, np.linalg.norm(self._R.T @ last, axis=0)
+
+    def vectors(self, U: np.ndarray) -> np.ndarray:
+        """Vectors with these coefficients, one per column."""
+        return (U.T @ self._V[: self.size]).T
+
+    def restart(self, values: np.ndarray, U: np.ndarray) -> None:
+        """Reduce the subspace to the span of the leading Ritz vectors."""
+        kept, width = len(values), len(self._next)
+        following = self._next.copy()
+        self._V[:kept] = U.T @ self._V[: self.size]
+        self._H[:] = 0
+        self._H[range(kept), range(kept)] = values
+        self.size, self._restarted = kept, True
+        self._next = self._V[kept : kept + width]
+        self._next[:] = following
+
+
+def _block_lanczos(
+    apply: Apply, basis: KrylovBasis, k: int, tol: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Eigenvalues, eigenvectors and the largest residual norm of the k leading Ritz pairs."""
+    # Dimensions that citation graphs need for a residual of 1e-5, and further blocks below it.
+    blocks = 11 + max(0.0, math.log(1e-5 / tol) / math.log(GAIN))
+    check_at = 2.25 * k + BLOCK_SIZE * blocks
+    restarts = 0
+    while True:
+        basis.grow(apply)
+        ends = basis.is_complete or basis.is_full
+        if not (ends or basis.size >= check_at) or basis.size < k:
+            continue
+        values, U, residuals = basis.ritz_pairs()
+        residual, allowed = float(residuals[:k].max()), tol * abs(float(values[0]))
+        if residual <= allowed or basis.is_complete or restarts == MAX_RESTARTS:
+            return values[:k], basis.vectors(U[:, :k]), residual
+        if basis.is_full:
+            kept = _kept_size(basis.size, k)
+            basis.restart(values[:kept], U[:, :kept])
+            restarts += 1
+        ratio = residual / allowed if allowed else GAIN
+        check_at = basis.size + BLOCK_SIZE * max(1, math.ceil(math.log(ratio) / math.log(GAIN)))
+
+
+def _formed(apply: Apply, d: int) -> np.ndarray:
     M = np.empty((d, d))
-    for begin in range(0, d, FORMED_COLUMNS):
-        width = min(FORMED_COLUMNS, d - begin)
+    for begin in range(0, d, BLOCK_SIZE):
+        width = min(BLOCK_SIZE, d - begin)
         M[:, begin : begin + width] = apply(np.eye(d, width, -begin))
     return M
 
 
-def are_repeated(values: np.ndarray, times: int, within: float = EQUAL) -> bool:
-    """Whether so many of these eigenvalues, largest first, are equal to each other and not zero."""
+def _are_repeated(values: np.ndarray, times: int) -> bool:
+    """Whether ``times`` of these eigenvalues, largest first, are equal and not zero."""
     values = values[values > ZERO * values[0]]
     first, last = values[: max(0, len(values) - times + 1)], values[times - 1 :]
-    return bool(np.any(first - last <= within * first))
+    return bool(np.any(first - last <= EQUAL * first))
 
 
-def warn_of_repeated(d: int) -> None:
-    warnings.warn(
-        f"some eigenvalues are equal, and Lanczos may have missed eigenvectors that share them; "
-        f"only with up to {FORMED_ROWS:,} features (here {d:,}) and no memory_limit is it made "
-        f"sure that it has not; use GPCA with eigen_solver='formed', or fewer features",
-        ConvergenceWarning,
-        stacklevel=2,
-    )
+def _orthonormal_rows(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Q with orthonormal rows and lower triangular R such that Z = R Q."""
+    Q, R = np.linalg.qr(Z.T)
+    return Q.T, R.T
 
 
 def fix_signs(vectors: np.ndarray) -> np.ndarray:
-    """Turn each column so that the first of its largest entries in size is positive."""
+    """Flip each column so that the first of its largest entries in size is positive."""
     sizes = np.abs(vectors)
     first = np.argmax(sizes >= (1 - SIGN_TOLERANCE) * sizes.max(axis=0), axis=0)
     signs = np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1, 1)

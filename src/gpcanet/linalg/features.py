@@ -1,4 +1,4 @@
-"""Features with their column means taken off, without writing that down where it is large."""
+"""Centred features, without a centred copy of a large or sparse X."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .threads import parallel_map, parallel_sum
+from .parallel import parallel_map, parallel_sum
 
-#: A dense X up to this size is centred once and kept; a larger one by the chunk, whenever read.
+#: Size up to which a centred copy of a dense X is kept. A larger X is centred by chunks.
 KEPT_BYTES = 2**29
 
-#: Bytes of rows that are handled at a time: they stay in cache between two operations.
+#: Size of a chunk of rows. It stays in cache between two operations.
 CHUNK_BYTES = 2**23
 
 
 class CenteredFeatures:
-    """X - 1 mean^T, of a dense or sparse X that may be larger than memory has room for twice.
+    """X - 1 mean^T of a dense or sparse X.
 
-    ``mean`` is that of the columns of X unless it is given. ``values`` less ``shift`` is what
-    this stands for: X and its mean, or X already centred and None.
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n, d)
+    mean : ndarray of shape (d,), optional
+        By default the column means of X.
+    keep : bool
+        Whether a centred copy of a small dense X may be kept.
+
+    Attributes
+    ----------
+    values, shift
+        X and its mean, or the centred X and None.
 
     Examples
     --------
@@ -38,8 +48,8 @@ class CenteredFeatures:
         n, d = self.shape
         self.dtype = X.dtype
         self.is_sparse = sp.issparse(X)
-        # Summed in float64 (scipy's sparse sums are not, whatever dtype they are given): float32
-        # loses digits over a million rows.
+        # Summed in float64: float32 loses digits over a million rows. (scipy's sparse sums
+        # ignore the dtype argument.)
         if mean is None and self.is_sparse:
             mean = np.bincount(X.indices, weights=X.data, minlength=d) / n
         elif mean is None:
@@ -53,7 +63,7 @@ class CenteredFeatures:
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
         if self.is_sparse:
-            # In float64, since two large numbers may be taken from each other.
+            # In float64, since the difference may be much smaller than its terms.
             W = W.astype(np.float64, copy=False)
             product = self.values @ W
             product -= self.mean @ W
@@ -79,20 +89,20 @@ class CenteredFeatures:
             return total.astype(self.dtype, copy=False)
         if self._transposed is None:
             self._transposed = self.values.T.tocsr()
-        # Centred columns are orthogonal to constants, so F may lose its means first. Otherwise
-        # two large numbers would be taken from each other, which float32 does not survive.
+        # Centred columns are orthogonal to constants, so F may be centred first. Without it the
+        # difference of two large terms would lose all digits in float32.
         F = F - F.mean(axis=0, dtype=np.float64).astype(F.dtype)
         product = self._transposed @ F
         product -= np.multiply.outer(self.mean, F.sum(axis=0))
         return product
 
     def rows(self, rows: slice) -> np.ndarray:
-        """Some rows of a dense X, centred."""
+        """A slice of rows of a dense X, centred."""
         part = self.values[rows]
         return part if self.shift is None else part - self.shift
 
     def columns(self, columns: slice) -> np.ndarray:
-        """Some columns, dense and centred."""
+        """A slice of columns, dense and centred."""
         if self.is_sparse:
             return self.values[:, columns].toarray() - self.mean[columns]
         if self.shift is None:
@@ -103,7 +113,7 @@ class CenteredFeatures:
         return block
 
     def squared_norm(self, row_weights: np.ndarray | None) -> float:
-        """Sum of squares of all entries, each row counted row_weights times."""
+        """Sum of the squares of all entries, rows weighted by row_weights."""
         weights = np.ones(self.shape[0]) if row_weights is None else row_weights.astype(np.float64)
         if not self.is_sparse:
             total = 0.0
@@ -118,10 +128,7 @@ class CenteredFeatures:
 
 
 def extreme_exponent(X: Any, dtype: Any, mean: np.ndarray | None = None) -> int:
-    """The binary exponent of X (and ``mean``) where their squares may leave the range of dtype.
-
-    0 for ordinary numbers: sums of their squares stay far from overflow and underflow.
-    """
+    """Binary exponent of X and ``mean`` if sums of squares could overflow or underflow, else 0."""
     largest = 0.0
     for values in (X.data if sp.issparse(X) else X, mean):
         if values is not None and values.size:
@@ -131,7 +138,7 @@ def extreme_exponent(X: Any, dtype: Any, mean: np.ndarray | None = None) -> int:
 
 
 def times_power_of_two(X: Any, exponent: int) -> Any:
-    """X * 2**exponent, which rounds nothing within the range; X itself where exponent is 0."""
+    """X * 2**exponent, which is exact within the range of the dtype; X itself for exponent 0."""
     if exponent == 0:
         return X
     if sp.issparse(X):
@@ -143,7 +150,7 @@ def times_power_of_two(X: Any, exponent: int) -> Any:
 
 
 def row_chunks(n_rows: int, n_columns: int, dtype: Any) -> Iterator[slice]:
-    """Slices of consecutive rows, about CHUNK_BYTES each."""
+    """Slices of consecutive rows of about CHUNK_BYTES."""
     height = max(1, CHUNK_BYTES // (n_columns * np.dtype(dtype).itemsize))
     for begin in range(0, n_rows, height):
         yield slice(begin, min(n_rows, begin + height))

@@ -4,17 +4,17 @@ Needs the extra ``nn``: torch, torch-geometric, safetensors and pymetis.
 """
 
 from ..errors import TrainingDivergedError
-from ..outcome import Training
+from ..utils.outcome import Training
 from .conv import GCNConv, GPCAConv
-from .data import NodeData
-from .init import gpca_init_
-from .layers import register_layer
+from .init.gpca import gpca_init_
+from .init.layers import register_layer
+from .init.random import he_init_, orthogonal_init_, xavier_init_
+from .init.report import InitReport, LayerReport
 from .models import GCN, GPCANet
-from .parts import partition
 from .propagation import GraphPropagation
-from .random_init import he_init_, orthogonal_init_, xavier_init_
-from .report import InitReport, LayerReport
-from .training import Settings, train
+from .training.data import NodeData
+from .training.loop import Settings, train
+from .training.partition import partition
 
 __all__ = [
     "GCN",

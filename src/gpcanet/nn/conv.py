@@ -14,7 +14,7 @@ from torch_geometric.nn.inits import glorot, zeros
 
 from ..errors import InputError
 from ..linalg import GhostForm, Normalization
-from ..validation import check_choice, check_number
+from ..utils.checks import check_choice, check_number
 from .checks import check_layer_input
 from .propagation import Edges, GraphPropagation, as_propagation
 

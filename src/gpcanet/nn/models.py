@@ -13,16 +13,16 @@ from torch import Tensor
 from torch_geometric.nn.resolver import activation_resolver
 
 from ..errors import InputError
-from ..gpca import GPCA
+from ..estimators.gpca import GPCA
 from ..linalg import GhostForm, Normalization
-from ..linalg.weights import eigenvectors_needed, mixing
-from ..validation import check_number
+from ..utils.checks import check_number
 from .checks import check_finite_features, check_layer_input
 from .conv import GCNConv, GPCAConv
-from .directions import leading_directions
 from .dropout import Dropout
+from .init.directions import leading_directions
+from .init.report import InitReport, LayerReport
+from .init.weights import eigenvectors_needed, mixing
 from .propagation import Edges, GraphPropagation
-from .report import InitReport, LayerReport
 from .tensors import to_numpy_or_scipy
 
 

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..estimators.validation import check_labels
 from ..graph import Graph
 from ..linalg import GhostForm, Normalization, Product, Propagation, Solver
-from ..validation import check_choice, check_labels, check_number
+from ..utils.checks import check_choice, check_number
 from .tensors import csr_tensor
 
 #: What layers take as ``edge_index``.

@@ -1,0 +1,1 @@
+"""Measurements side by side with what a user would run instead; behind ``python -m benchmarks``."""

@@ -1,0 +1,58 @@
+"""What a measurement was made on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from gpcanet import __version__
+from gpcanet.linalg.parallel import given_cores
+
+#: Whatever takes part in a measurement, under the name it is installed by.
+PACKAGES = (
+    "numpy", "scipy", "scikit-learn", "numba",
+    "torch", "torch-geometric", "scikit-network", "st-graphpca",
+)  # fmt: skip
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, memory, system, and how busy it was."""
+    return {
+        "cpu": _proc("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
+        "cores": given_cores(),
+        "memory_gib": _memory_gib(),
+        "system": platform.system(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of all that takes part; None for what is not installed."""
+    found: dict[str, str | None] = {"gpcanet": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def _memory_gib() -> float | None:
+    total = _proc("/proc/meminfo", "MemTotal")
+    return round(int(total.split()[0]) / 2**20, 1) if total else None
+
+
+def _proc(path: str, field: str) -> str | None:
+    """A field of one of Linux's tables of itself."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name.strip() == field:
+            return value.strip()
+    return None

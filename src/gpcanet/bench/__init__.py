@@ -1,1 +1,0 @@
-"""Measurements side by side with what a user would run instead; behind ``gpcanet bench``."""

@@ -1,0 +1,8 @@
+"""The scikit-learn estimators, and files of fitted models."""
+
+from .classifier import GPCAClassifier
+from .gpca import GPCA
+from .path import GPCAPath
+from .serialization import load_model, save_model
+
+__all__ = ["GPCA", "GPCAClassifier", "GPCAPath", "load_model", "save_model"]

@@ -1,0 +1,75 @@
+"""Estimate of the memory that a fit takes, for messages before it starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..graph import Graph
+from ..utils.available_memory import available_bytes
+from ._model_selection import make_candidates
+from ._problem import Parameters, Problem, check_n_components
+from .classifier import GPCAClassifier, make_gpca
+from .gpca import GPCA
+
+#: Memory of compiled code.
+BYTES_OF_CODE = 64 * 2**20
+
+#: Estimates below this are not reported.
+WORTH_REPORTING = 2**30
+
+
+def fit_bytes(model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labelled: int = 0) -> int:
+    """Estimated peak memory of ``model.fit(X, y, graph=graph)`` beyond the graph and X.
+
+    ``n_labelled`` is the number of labels in y; only a classifier uses it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.zeros((1_000_000, 100), np.float32)
+    >>> f"{fit_bytes(GPCA(16), Graph.without_edges(1_000_000), X) / 2**30:.1f} GiB"
+    '1.4 GiB'
+    """
+    if isinstance(model, GPCAClassifier):
+        return _classifier_bytes(model, graph, X, n_labelled)
+    k = check_n_components(model.n_components, X, model.eigen_solver)
+    problem = Problem(Parameters.of(model), graph, X, n_components=k)
+    return problem.memory_plan.n_bytes + BYTES_OF_CODE
+
+
+def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labelled: int) -> int:
+    """A fit of GPCA, the scaled X it is given, and the embeddings that are kept meanwhile."""
+    candidates = make_candidates(model, X)
+    embeddings = {(c.feature_scaling, alpha) for c in candidates for alpha in c.alphas}
+    scalings = {scaling for scaling, _ in embeddings}
+    gpca, item, scaled = make_gpca(model, candidates[0].alphas[0]), X.dtype.itemsize, 0
+    if scalings != {"none"}:
+        scaled = X.nnz * (item + 4) if sp.issparse(X) else X.size * item
+    if "tfidf" in scalings and not sp.issparse(X):  # a sparse copy
+        scaled += int(np.count_nonzero(X)) * (item + 4)
+    # Whole embeddings of the chosen candidate, and the labelled rows of all candidates. With
+    # ghost edges every fold has its own embeddings.
+    n_parts = model.cv + 1 if model.beta > 0 else 1
+    n_rows = max(len(c.alphas) for c in candidates) * X.shape[0]
+    n_rows += n_parts * len(embeddings) * n_labelled
+    width = check_n_components(gpca.n_components, X)
+    return fit_bytes(gpca, graph, X) + scaled + int(n_rows * width * item)
+
+
+def memory_note(
+    model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labelled: int = 0
+) -> str | None:
+    """A sentence about the memory of a large fit; None for a small one."""
+    needed, free = fit_bytes(model, graph, X, n_labelled), available_bytes()
+    if needed < WORTH_REPORTING:
+        return None
+    sentence = f"this will take about {needed / 2**30:.1f} GiB of memory"
+    if free is None:
+        return sentence
+    sentence += f" of {free / 2**30:.1f} GiB free"
+    if needed > free:
+        sentence += ": it may fail or swap; a memory limit or float32 needs less"
+    return sentence

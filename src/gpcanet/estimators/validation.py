@@ -1,0 +1,192 @@
+"""Validation of features, labels, weights and validation rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from ..errors import InputError, InputTypeError, UserError
+from ..graph.node_ids import id_array
+from ..utils.labels import UNLABELED, labeled_mask, missing_words_note
+
+
+class LabelWarning(UserWarning):
+    """The labels are valid, but may not be what the user meant."""
+
+
+@contextmanager
+def as_user_errors() -> Iterator[None]:
+    """Convert errors of scikit-learn's input checks to UserErrors."""
+    try:
+        yield
+    except UserError:
+        raise
+    except ValueError as error:
+        raise InputError(" ".join(str(error).split())) from None
+    except TypeError as error:
+        raise InputTypeError(" ".join(str(error).split())) from None
+
+
+def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return X as a finite float array or canonical csr_array.
+
+    Sets the number and names of features on the estimator (``reset``), or compares them.
+    """
+    if np.ma.is_masked(X):
+        raise InputError(
+            "X has masked values; fill them in (X.filled, sklearn.impute.SimpleImputer) or drop "
+            "these nodes"
+        )
+    _check_columns(X)
+    with as_user_errors():
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,  # check_finite reports the position
+            ensure_min_samples=2 if reset else 1,
+        )
+    check_finite(X)
+    if not sp.issparse(X):
+        return X
+    X = sp.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _check_columns(X: Any) -> None:
+    """Raise if a column of a table is not numeric."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    if names is None or not hasattr(X, "__getitem__"):
+        return
+    for name in dict.fromkeys(names):  # X[name] has all columns of that name
+        values = np.asarray(X[name])
+        for value in [] if values.dtype.kind in "biuf" else values.ravel().tolist():
+            try:
+                float(np.nan if value is None else value)
+            except (ValueError, TypeError):
+                raise InputError(
+                    f"column {name!r} of X holds {value!r}, not numbers; drop it, or encode it as "
+                    f"numbers (sklearn.preprocessing.OneHotEncoder)"
+                ) from None
+
+
+def check_finite(X: Any) -> None:
+    """Raise if X has NaN or infinite values, with the position of the first."""
+    values = X.data if sp.issparse(X) else X
+    # A finite sum means finite entries. If it overflows, the entries are checked one by one.
+    with np.errstate(all="ignore"):
+        if np.isfinite(np.sum(values, dtype=np.float64)):
+            return
+    wrong = ~np.isfinite(values)
+    if not wrong.any():
+        return
+    if sp.issparse(X):
+        entry = int(np.argmax(wrong))
+        row = int(np.searchsorted(np.asarray(X.indptr), entry, side="right")) - 1
+        column, value = int(X.indices[entry]), values[entry]
+    else:
+        row, column = (int(i) for i in np.unravel_index(np.argmax(wrong), X.shape))
+        value = X[row, column]
+    what = "NaN" if np.isnan(value) else "infinity (inf)"
+    raise InputError(
+        f"X contains {what} at row {row}, column {column} ({wrong.sum()} NaN or infinite values "
+        f"in all); fill them in (sklearn.impute.SimpleImputer) or drop these nodes"
+    )
+
+
+def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return class codes per row (-1 for unlabelled) and the classes.
+
+    A label of -1, a missing or masked value, or empty text means unlabelled.
+    """
+    if isinstance(y, np.ma.MaskedArray):
+        y = y.tolist()  # a masked label becomes None
+    if isinstance(y, list | tuple) and any(isinstance(label, str) for label in y):
+        y = id_array(y)  # numpy would turn the -1 of ["a", -1] into text
+    with as_user_errors():
+        y = column_or_1d(y, warn=True)
+    if len(y) != n_rows:
+        raise InputError(
+            f"y has {len(y)} labels for {n_rows} rows of X; give one per row, "
+            f"{UNLABELED} where unknown"
+        )
+    labelled = labeled_mask(y)
+    if y.dtype.kind in "OUT" and (note := missing_words_note(y.tolist())) is not None:
+        warnings.warn(f"y: {note}", LabelWarning, stacklevel=3)
+    known = y[labelled]
+    if len(known) == 0:
+        raise InputError(f"y has no labelled node: all are {UNLABELED}; at least one is needed")
+    if y.dtype == object:
+        if len({isinstance(label, str) for label in known}) > 1:
+            raise InputTypeError("y mixes text and numbers; give all labels as one or the other")
+        if not isinstance(known[0], str):
+            known = np.asarray(known.tolist())
+    with as_user_errors():
+        if known.dtype.kind == "f":
+            assert_all_finite(known, input_name="y")
+        check_classification_targets(known)
+    codes = np.full(n_rows, UNLABELED)
+    classes, codes[labelled] = np.unique(known, return_inverse=True)
+    return codes, classes
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Return one finite, non-negative weight per row, at least one above 0."""
+    with as_user_errors():
+        weights = column_or_1d(sample_weight)
+        assert_all_finite(weights, input_name="sample_weight")
+    if len(weights) != n_rows or not np.any(weights > 0) or np.any(weights < 0):
+        raise InputError(
+            f"sample_weight must have a number of at least 0 for each of {n_rows} rows of X, at "
+            f"least one of them above 0; it has {len(weights)} values"
+        )
+    return weights
+
+
+def check_held_out(validation: Any, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return a mask of the validation rows; raise unless they are labelled and leave every class
+    a training row.
+    """
+    if str(getattr(validation, "dtype", "")) == "boolean":  # pandas dtype with missing values
+        validation = validation.fillna(False).astype(bool)
+    n_rows = len(codes)
+    with as_user_errors():
+        chosen = column_or_1d(validation)
+    if chosen.dtype == bool:
+        if len(chosen) != n_rows:
+            raise InputError(f"validation mask has {len(chosen)} values for {n_rows} rows of X")
+    elif not np.issubdtype(chosen.dtype, np.integer):
+        raise InputTypeError(f"validation of dtype {chosen.dtype} must be a mask or row positions")
+    elif len(chosen) and (chosen.min() < 0 or chosen.max() >= n_rows):
+        worst = chosen.min() if chosen.min() < 0 else chosen.max()
+        raise InputError(f"validation row {worst} is out of range for {n_rows} rows of X")
+    elif len(np.unique(chosen)) < len(chosen):
+        raise InputError("validation has a row more than once; give each position once, or a mask")
+    held_out = np.zeros(n_rows, bool)
+    held_out[chosen] = True
+    unlabelled = int(np.sum(codes[held_out] < 0))
+    if unlabelled or not held_out.any():
+        raise InputError(
+            f"validation has {held_out.sum()} rows, {unlabelled} of them unlabelled; give at least "
+            f"one row, and only rows that are labelled in y"
+        )
+    missing = np.setdiff1d(codes[held_out], codes[~held_out])
+    if len(missing):
+        raise InputError(
+            f"class {classes.tolist()[missing[0]]!r} is in validation only; training needs at "
+            f"least one node of every class"
+        )
+    return held_out

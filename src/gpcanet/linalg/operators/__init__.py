@@ -1,0 +1,1 @@
+"""The propagation P, its compiled step and its variants."""

@@ -1,0 +1,1 @@
+"""Block solvers of (I + alpha L) F = X."""

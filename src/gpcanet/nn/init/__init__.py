@@ -1,0 +1,1 @@
+"""Initialisers: weights from eigenvectors, and random ones."""

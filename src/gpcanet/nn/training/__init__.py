@@ -1,0 +1,1 @@
+"""Node data, the training loop and its checkpoints."""

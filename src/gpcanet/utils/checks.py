@@ -1,0 +1,31 @@
+"""Checks of numbers and choices that users pass."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+from ..errors import InputError, InputTypeError
+
+
+def check_number(
+    name: str, value: Any, low: float, high: float = math.inf, *, advice: str, integer: bool = False
+) -> None:
+    """Raise unless low <= value <= high."""
+    kind = Integral if integer else Real
+    if not isinstance(value, kind) or isinstance(value, bool):
+        wanted = "an integer" if integer else "a number"
+        raise InputTypeError(f"{name}={value!r} must be {wanted}; {advice}")
+    if not low <= float(value) <= high or math.isinf(float(value)):
+        limits = f"at least {low:g}"
+        if high < math.inf:
+            limits = f"in [{low:g}, {high:g}]"
+        elif not integer:
+            limits = f"finite and {limits}"
+        raise InputError(f"{name}={value} must be {limits}; {advice}")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")

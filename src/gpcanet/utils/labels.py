@@ -1,0 +1,61 @@
+"""Which labels mean that a node is unlabelled: one rule for arrays, tables and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+UNLABELED = -1
+
+#: Text that is no class: an empty cell, and the number above in a column of text.
+UNLABELED_TEXT = frozenset({"", "-1", "-1.0"})
+
+#: Words that pandas and R write for a missing value. One of them may also be a real class, such
+#: as NA for North America, so its use is reported.
+MISSING_WORDS = frozenset({"NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL", "None"})
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA has no truth value
+        return True
+
+
+def is_unlabeled(label: Any) -> bool:
+    """Whether a label is missing, -1, or text that stands for either.
+
+    Examples
+    --------
+    >>> [is_unlabeled(label) for label in (None, -1, "", "NA", 0, "a")]
+    [True, True, True, True, False, False]
+    """
+    if isinstance(label, str):
+        return label in UNLABELED_TEXT or label in MISSING_WORDS
+    return is_missing(label) or label == UNLABELED
+
+
+def labeled_mask(labels: np.ndarray) -> np.ndarray:
+    """Which entries of an array of labels are classes."""
+    if labels.dtype.kind in "iu":
+        return labels != UNLABELED
+    if labels.dtype.kind == "f":
+        return ~(np.isnan(labels) | (labels == UNLABELED))
+    if labels.dtype.kind == "b":
+        return np.ones(len(labels), bool)
+    return np.fromiter((not is_unlabeled(label) for label in labels.tolist()), bool, len(labels))
+
+
+def missing_words_note(labels: Iterable[Any]) -> str | None:
+    """A sentence about words such as NA that were taken for missing labels; None without any."""
+    found = [label for label in labels if isinstance(label, str) and label in MISSING_WORDS]
+    if not found:
+        return None
+    words = ", ".join(map(repr, sorted(set(found))))
+    return (
+        f"{words} ({len(found)} of the labels) means unlabelled; rename the class if it is one, or "
+        f"leave these labels empty"
+    )

@@ -50,12 +50,12 @@ def reordered(data: Dataset) -> Propagation:
 
 def leave_of(data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
     P = reordered(data)
-    return lambda F: P.leave(F.copy(), F)
+    return lambda F: P.from_internal(F.copy(), F)
 
 
 def _stepping(P: Propagation, data: Dataset) -> Task:
-    F = P.scaled(P.enter(block(data)), 1.0)
-    X = P.fetch(P.enter(np.asarray(data.X)))
+    F = P.scaled(P.to_internal(block(data)), 1.0)
+    X = P.materialize(P.to_internal(np.asarray(data.X)))
     out = np.zeros_like(F)
     return lambda: P.step(F, X, out, C, 1 - C, 0.0)
 
@@ -70,8 +70,8 @@ def _as_given(data: Dataset) -> Task:
 
 def _half(data: Dataset) -> Task:
     half = HalfPropagation(reordered(data))
-    F = half.scaled(half.enter(block(data)), 1.0)
-    X = half.fetch(half.enter(np.asarray(data.X)))
+    F = half.scaled(half.to_internal(block(data)), 1.0)
+    X = half.materialize(half.to_internal(np.asarray(data.X)))
     out = np.zeros_like(F)
     return lambda: half.step(F, X, out, C, 1 - C, 0.0)
 

@@ -90,7 +90,7 @@ class Fit:
 
     def _products(self, block: slice) -> np.ndarray:
         """A block of columns of X^T F."""
-        solution = self.solver.run(self.X.columns(block))
+        solution = self.solver.solve_without_residual(self.X.columns(block))
         if self.X.is_sparse:
             return self.X.transposed_dot(self._weighted(solution.F))
 
@@ -109,12 +109,12 @@ class Fit:
             F = self._weighted(solution.rows(rows), rows)
             both = np.full((2, d, d), np.nan, F.dtype)
             np.matmul(self.X.rows(rows).T, F, out=both[0])
-            if solution.measured:
-                np.matmul(F.T, solution.rest_rows(rows), out=both[1])
+            if solution.has_residual:
+                np.matmul(F.T, solution.residual_rows(rows), out=both[1])
             return both
 
         gram, residuals = parallel_sum(products, self._row_chunks(d), np.zeros((2, d, d)))
-        solution.drop_rest()
+        solution.drop_residual()
         eigenpairs = eigenpairs_of(gram.astype(self.X.dtype), self.problem.n_components)
         W = eigenpairs.vectors
         Z = self._empty_result(W.shape[1])
@@ -142,9 +142,9 @@ class Fit:
 
         def write(rows: slice) -> float:
             Z[rows] = F = solution.rows(rows)
-            if not solution.measured:
+            if not solution.has_residual:
                 return math.nan
-            residual = solution.rest_rows(rows)
+            residual = solution.residual_rows(rows)
             return float(np.einsum("ij,ij", self._weighted(F, rows), residual, dtype=np.float64))
 
         product = parallel_sum(write, self._row_chunks(W.shape[1]))

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from ..errors import InputError, InputTypeError
 from ..linalg import lanczos_vectors
 from ..linalg.features import CHUNK_BYTES, KEPT_BYTES
-from ..linalg.operators.propagation import FETCHED_BYTES
+from ..linalg.operators.propagation import MATERIALIZED_BYTES
 from ..linalg.parallel import WORKERS
 
 #: Bytes per node of the arrays that the propagation holds; measured as peak resident memory.
@@ -133,7 +133,7 @@ def _unlimited(size: FitSize) -> MemoryPlan:
         block = n * d * size.work_item
         # A small X is copied into the operator's variable. A refinement reads it in place and
         # holds F and three blocks in half precision: half a block more than two.
-        more = block if block <= FETCHED_BYTES else block // 2 if size.refines else 0
+        more = block if block <= MATERIALIZED_BYTES else block // 2 if size.refines else 0
         blocks = max(size.blocks * block + more, block + n * k * size.item)
     else:
         blocks = columns * _per_column(size) + n * k * size.item

@@ -11,7 +11,7 @@ from .features import CenteredFeatures, extreme_exponent, row_chunks, times_powe
 from .operators.half_precision import HalfPropagation
 from .operators.product import Product
 from .operators.propagation import BlockOperator, GhostForm, Normalization, Propagation
-from .parallel import one_blas_thread, parallel_map, parallel_sum
+from .parallel import one_blas_thread, parallel_map, parallel_rows, parallel_sum
 from .resolvents import Grid, Resolvents, sharing_pays
 from .solvers.base import HALF_ALPHA, HALF_ERROR, Method, Solution, Solver
 
@@ -38,6 +38,7 @@ __all__ = [
     "leading_eigenpairs_of",
     "one_blas_thread",
     "parallel_map",
+    "parallel_rows",
     "parallel_sum",
     "row_chunks",
     "sharing_pays",

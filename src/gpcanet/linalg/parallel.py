@@ -1,4 +1,4 @@
-"""Threads: BLAS on one for work too small to share, several for many pieces of work."""
+"""Parallel work in threads, and the number of BLAS threads."""
 
 from __future__ import annotations
 
@@ -15,84 +15,119 @@ from typing import Any, TypeVar
 import joblib
 from threadpoolctl import ThreadpoolController
 
-#: Most pieces of work at a time: each holds chunks of memory.
+#: Largest number of tasks that run at a time; each holds a chunk of memory.
 WORKERS = 4
+
+#: Chunks of rows per thread. Several per thread balance rows of different length.
+CHUNKS_PER_THREAD = 32
+
+#: Smallest number of rows in a chunk; fewer would not pay for the call of a kernel.
+ROWS_PER_CHUNK = 128
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _lock = threading.Lock()
-_limits: list[Any] = []  # one for everybody inside; the first in makes it, the last out undoes it
-_inside = 0
+_limits: list[Any] = []  # holds the active limit of BLAS threads
+_n_active = 0
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Many small products in a row: waking the threads costs more than they save.
+    """Limit BLAS to one thread.
 
-    On a busy machine it costs far more, since each product waits for the last thread to be
-    given a core. The limit holds for the whole process, hence the counting.
+    In small products and eigenproblems the threads of BLAS mostly wait for each other, even more
+    so if other processes use the cores. The limit holds for the whole process until the last
+    block of this kind is left.
     """
-    global _inside
+    global _n_active
     with _lock:
-        _inside += 1
-        if _inside == 1:
+        _n_active += 1
+        if _n_active == 1:
             _limits.append(_controller().limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
         with _lock:
-            _inside -= 1
-            if _inside == 0:
+            _n_active -= 1
+            if _n_active == 0:
                 _limits.pop().restore_original_limits()
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for the libraries takes longer than their use
+    return ThreadpoolController()  # searching the loaded libraries takes milliseconds
 
 
-def given_cores() -> int:
-    """Cores that the system lets this process run on, a container's share of them counted, too."""
+def available_cores() -> int:
+    """Number of cores that the system and a container grant to this process."""
     return int(joblib.cpu_count())
 
 
 def usable_cores() -> int:
-    """Cores this process may use: those it was given, and no more than OMP_NUM_THREADS says."""
-    said = os.environ.get("OMP_NUM_THREADS", "")
-    return min(given_cores(), int(said)) if said.isdigit() and int(said) > 0 else given_cores()
+    """Number of cores to use: the available ones, at most OMP_NUM_THREADS."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    cores = available_cores()
+    return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
 
 
-def parallel_map(work: Callable[[T], R], pieces: Iterable[T]) -> list[R]:
-    """The result of each piece, in their order, several being worked on at a time.
+def parallel_map(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Results of the function for all items, in their order, computed in threads.
 
-    Each has BLAS on one thread: whole products in parallel wait for nobody, where the threads
-    inside one wait for each other, for long if other processes want the cores too. Workers see
-    the context variables of the caller, such as the listener to progress.
+    BLAS is limited to one thread meanwhile. The threads see the context variables of the caller,
+    for example the listener to progress reports.
     """
-    return list(_results(work, pieces))
+    return list(_results(function, items))
 
 
-def parallel_sum(work: Callable[[T], Any], pieces: Iterable[T], start: Any = 0.0) -> Any:
+def parallel_sum(function: Callable[[T], Any], items: Iterable[T], start: Any = 0.0) -> Any:
     """``start`` plus the results of ``parallel_map``, added in their order.
 
-    An array ``start`` is added to in place. No more results are in memory at a time than there
-    are workers, plus one.
+    An array ``start`` is modified in place. At most one result per thread, and one more, is in
+    memory at a time.
     """
     total = start
-    for result in _results(work, pieces):
+    for result in _results(function, items):
         total += result
     return total
 
 
-def _results(work: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-    """Callers must exhaust it: until then BLAS is limited to one thread in the whole process."""
+def _results(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Must be exhausted by the caller: until then BLAS is limited in the whole process."""
     n_workers = min(WORKERS, usable_cores())
-    waiting: deque[Future[R]] = deque()
+    pending: deque[Future[R]] = deque()
     with one_blas_thread(), ThreadPoolExecutor(n_workers) as pool:
-        for piece in pieces:
-            waiting.append(pool.submit(copy_context().run, work, piece))
-            if len(waiting) > n_workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        for item in items:
+            pending.append(pool.submit(copy_context().run, function, item))
+            if len(pending) > n_workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def parallel_rows(
+    kernel: Callable[..., None], n_rows: int, *arguments: Any, min_rows: int = ROWS_PER_CHUNK
+) -> None:
+    """Call ``kernel(begin, end, *arguments)`` for chunks of at least ``min_rows`` rows.
+
+    The kernel must release the GIL. Threads take the next chunk when they are ready, so that a
+    chunk with many entries does not delay the others.
+    """
+    n_threads = usable_cores()
+    n_chunks = max(1, min(CHUNKS_PER_THREAD * n_threads, n_rows // min_rows))
+    edges = [n_rows * i // n_chunks for i in range(n_chunks + 1)]
+    chunks = iter(range(n_chunks))
+
+    def work() -> None:
+        for i in chunks:  # next() on a range iterator is atomic
+            kernel(edges[i], edges[i + 1], *arguments)
+
+    n_others = min(n_threads, n_chunks) - 1
+    if n_others < 1:
+        return work()
+    with ThreadPoolExecutor(n_others) as pool:
+        others = [pool.submit(work) for _ in range(n_others)]
+        work()
+    for other in others:
+        other.result()
+    return None

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..utils.progress import report
 from .operators.propagation import FUSED_WORK, Propagation
-from .parallel import parallel_map, parallel_sum
+from .parallel import parallel_map, parallel_rows, parallel_sum
 
 #: Terms of the series that are added to the sums at a time, which reads and writes a sum once.
 TERMS = 8
@@ -90,8 +90,8 @@ class Samples:
         series = [solve_series(alpha, n_steps, tol) for alpha in points]
         coefficients = np.array([terms for terms, _ in series], B.dtype)
         shares = [B.dtype.type(share) for _, share in series]
-        P = P.for_parts_of(B.shape[1])
-        B = P.scaled(P.enter(B), 1.0)
+        P = P.for_blocks_of(B.shape[1])
+        B = P.scaled(P.to_internal(B), 1.0)
         weighted = P.mass[:, None] * B
         all_at_once = not P.is_fused(1) and len(points) * B.nbytes <= BLOCK_BYTES
         make = _products_at_once if all_at_once else _products_by_columns
@@ -300,8 +300,7 @@ def _add_terms(terms: np.ndarray, factors: np.ndarray, sums: np.ndarray, added: 
     if sums.size * len(terms) >= FUSED_WORK:
         from .operators import kernels
 
-        with kernels.parallel_launch():
-            kernels.add_terms(terms, factors, sums)
+        parallel_rows(kernels.add_terms, sums.shape[1], terms, factors, sums)
     else:
         np.matmul(factors, terms.reshape(len(terms), -1), out=added.reshape(len(sums), -1))
         sums += added

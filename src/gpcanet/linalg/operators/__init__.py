@@ -1,1 +1,1 @@
-"""The propagation P, its compiled step and its variants."""
+"""The propagation operator P: in full and half precision, with ghost edges, and its kernels."""

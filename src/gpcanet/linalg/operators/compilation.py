@@ -1,4 +1,4 @@
-"""Compiled functions whose cache on disk notices every change of this package."""
+"""Compilation of kernels by numba, with a cache on disk that notices every change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numba.core.caching import FunctionCache
 
 @cache
 def source_digest() -> str:
-    """A digest of all files of this package, which are all that compiled code is made from."""
+    """Digest of all files of this package, on which the compiled code depends."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -22,9 +22,10 @@ def source_digest() -> str:
 
 
 class PackageCache(FunctionCache):
-    """numba's cache looks at the file of a function, not at constants and functions it imports.
+    """Cache of compiled functions with the digest of the package in its key.
 
-    A stale constant could make a kernel write beyond the end of an array.
+    numba checks only the file of the function itself. A changed constant of another file could
+    otherwise make a cached kernel write beyond the end of an array.
     """
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
@@ -32,10 +33,14 @@ class PackageCache(FunctionCache):
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``numba.njit`` with these options and a cache on disk."""
+    """Decorator: compile with ``numba.njit`` when first called; the GIL is released.
+
+    Kernels are not compiled with ``parallel=True``: ``parallel_rows`` runs them in threads, which
+    takes a third of the time to compile and works in forked processes.
+    """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = nb.njit(**options)(function)
+        dispatcher = nb.njit(nogil=True, **options)(function)
         dispatcher._cache = PackageCache(function)
         return dispatcher
 

@@ -1,4 +1,4 @@
-"""The ghost edges between nodes of equal label, as a thin factor."""
+"""Ghost edges between nodes of equal label, as a low-rank factor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 
 class GhostFactor:
-    """U V^T with one non-zero per labelled node in each of U and V."""
+    """U V^T, where U and V have one nonzero per labelled node and one column per class."""
 
     def __init__(
         self,
@@ -25,23 +25,24 @@ class GhostFactor:
         )
 
     @property
-    def gain(self) -> float:
-        """How many times larger than F a number of U V^T F may be."""
+    def norm(self) -> float:
+        """Norm of U V^T induced by the maximum norm."""
         class_sums = abs(self.right_transposed).sum(axis=1)
         return float((np.abs(self.left) * class_sums[self.codes]).max())
 
     def add_to_(self, out: np.ndarray, F: np.ndarray, a: float) -> None:
-        class_sums = self.right_transposed @ F
-        out[self.nodes] += (self.left.dtype.type(a) * self.left)[:, None] * class_sums[self.codes]
-
-    def add_to_half_(self, out: np.ndarray, F: np.ndarray, a: float) -> None:
-        """The same for blocks of 16 bits, of which only labelled rows are taken out."""
-        rows, single = self.nodes, np.float32
-        class_sums = self.right_transposed[:, rows] @ F[rows].astype(single)
-        added = (single(a) * self.left)[:, None] * class_sums[self.codes]
-        out[rows] = (out[rows].astype(single) + added).astype(out.dtype)
+        """out <- out + a U V^T F; sums in float32 if the blocks are float16."""
+        rows, sums_dtype = self.nodes, self.left.dtype
+        left = (sums_dtype.type(a) * self.left)[:, None]
+        if F.dtype != np.float16:
+            out[rows] += left * (self.right_transposed @ F)[self.codes]
+            return
+        class_sums = self.right_transposed[:, rows] @ F[rows].astype(sums_dtype)
+        added = left * class_sums[self.codes]
+        out[rows] = (out[rows].astype(sums_dtype) + added).astype(np.float16)
 
     def dense(self) -> tuple[np.ndarray, np.ndarray]:
+        """U and V as dense arrays."""
         V = np.ascontiguousarray(self.right_transposed.T.toarray())
         U = np.zeros_like(V)
         U[self.nodes, self.codes] = self.left

@@ -1,4 +1,4 @@
-"""P for blocks in half precision."""
+"""The propagation operator on blocks in half precision."""
 
 from __future__ import annotations
 
@@ -6,73 +6,83 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .propagation import FETCHED_BYTES, BlockOperator, Propagation, largest_values, zero_block
+from ..parallel import parallel_rows
+from .propagation import (
+    MATERIALIZED_BYTES,
+    BlockOperator,
+    Propagation,
+    column_dots,
+    column_max_abs,
+    zero_block,
+)
 
 if TYPE_CHECKING:
-    from .kernels import Source
+    from .kernels import LazyBlock
+
+#: Largest absolute value that a column is scaled to. float16 ends at 65,504; values down to
+#: 1e-7 of this one keep full precision.
+LARGEST_VALUE = 2.0**10
 
 
 class HalfPropagation(BlockOperator):
-    """P of a graph for blocks held in half precision (float16) and summed in single.
+    """P on blocks that are stored in float16 and summed in float32.
 
-    A step reads and writes half the bytes and takes half the time. Numbers keep 11 bits, so that
-    a block is rounded to 3 parts in 10,000 at every step. What enters is read where it lies, in
-    single precision; blocks made from it have their columns brought into the range of 16 bits by
-    powers of two, which round nothing.
+    A step reads and writes half the bytes of a step in float32. Every step rounds to 11 bits. The
+    columns of a block are scaled by powers of two into the range of float16.
+
+    Parameters
+    ----------
+    P : Propagation
+        In float32.
     """
-
-    #: Largest number that a column is scaled to: far from 65,504, where 16 bits end, and with
-    #: numbers ten million times smaller still in full precision.
-    LARGEST = 2.0**10
 
     def __init__(self, P: Propagation) -> None:
         if P.dtype != np.float32:
-            raise ValueError(f"half precision is summed in float32, not {P.dtype}")
+            raise ValueError(f"half precision requires a float32 operator, not {P.dtype}")
         self.P, self.mass, self.self_adjoint = P, P.mass, P.self_adjoint
-        # Rows of A~ are means and keep numbers in range; ghost rows may not be.
-        gain = 1.0 if P._ghost is None else max(1.0, P._ghost.gain)
-        self._largest = self.LARGEST / gain
+        # Rows of A~ are averages and stay in range; sums over ghost edges may be larger.
+        ghost_norm = 1.0 if P.ghost is None else max(1.0, P.ghost.norm)
+        self._largest = LARGEST_VALUE / ghost_norm
 
-    def enter(self, X: np.ndarray, shift: np.ndarray | None = None) -> Source:
-        raw = self.P.source(X, shift)
-        return raw._replace(column_scale=self._column_scale(raw))
+    def to_internal(self, X: np.ndarray, shift: np.ndarray | None = None) -> LazyBlock:
+        unscaled = self.P.lazy_block(X, shift)
+        return unscaled._replace(column_scale=self._column_scale(unscaled))
 
-    def _column_scale(self, block: np.ndarray | Source) -> np.ndarray:
-        """The power of two for each column that brings it into range."""
-        largest = largest_values(block)
+    def _column_scale(self, block: np.ndarray | LazyBlock) -> np.ndarray:
+        """Power of two for each column that brings it into range."""
+        largest = column_max_abs(block)
         exponent = np.floor(np.log2(self._largest / np.where(largest > 0, largest, 1)))
         return np.exp2(np.clip(exponent, -120, 120)).astype(np.float32)
 
-    def narrowed(self, block: np.ndarray | Source) -> tuple[np.ndarray, np.ndarray]:
-        """A block of P itself in 16 bits, and what its columns were multiplied by."""
+    def rounded(self, block: np.ndarray | LazyBlock) -> tuple[np.ndarray, np.ndarray]:
+        """A float32 block of P rounded to float16, and the scales of its columns."""
         scale = self._column_scale(block)
         result = np.empty(block.shape, np.float16)
-        rescale(block, scale, result)
+        _rescale(block, scale, result)
         return result, scale
 
     def add_to_(self, F: np.ndarray, block: np.ndarray, scale: np.ndarray) -> None:
-        """F <- F + scale * block, column by column, with F in single precision."""
+        """F <- F + scale * block, with F in float32 and one scale per column."""
         self.P.combine_(F, 1.0, _bits(block), scale)
 
-    def fetch(self, entered: Source) -> np.ndarray | Source:
-        return entered if entered.values.nbytes > 2 * FETCHED_BYTES else self.scaled(entered, 1.0)
+    def materialize(self, block: LazyBlock) -> np.ndarray | LazyBlock:
+        return block if block.values.nbytes > 2 * MATERIALIZED_BYTES else self.scaled(block, 1.0)
 
-    def leave(self, F: np.ndarray, entered: Source) -> np.ndarray:
-        return self.rows(F, entered, 0, len(F))
+    def from_internal(self, F: np.ndarray, source: LazyBlock) -> np.ndarray:
+        return self.rows(F, source, 0, len(F))
 
-    def rows(self, F: np.ndarray, entered: Source, begin: int, end: int) -> np.ndarray:
-        """Rows begin to end of F in the caller's variable, in single precision."""
+    def rows(self, F: np.ndarray, source: LazyBlock, begin: int, end: int) -> np.ndarray:
         from . import kernels
 
         result = np.empty((end - begin, F.shape[1]), np.float32)
-        places = self.P.place[begin:end]
-        kernels.gather(_bits(F), places, entered.row_scale, entered.column_scale, result)
+        positions = self.P.position[begin:end]
+        kernels.gather(_bits(F), positions, source.row_scale, source.column_scale, result)
         return result
 
-    def scaled(self, X: np.ndarray | Source, factor: float) -> np.ndarray:
+    def scaled(self, X: np.ndarray | LazyBlock, factor: float) -> np.ndarray:
         result = zero_block(X.shape, np.float16)
         if factor != 0:
-            rescale(X, np.full(X.shape[1], factor, np.float32), result)
+            _rescale(X, np.full(X.shape[1], factor, np.float32), result)
         return result
 
     def matmul(self, F: np.ndarray) -> np.ndarray:
@@ -81,38 +91,32 @@ class HalfPropagation(BlockOperator):
     def step(
         self,
         F: np.ndarray,
-        X: np.ndarray | Source,
+        X: np.ndarray | LazyBlock,
         out: np.ndarray,
         a: float,
         b: float,
         c: float,
-        stay: float = 0.0,
+        own: float = 0.0,
     ) -> np.ndarray:
-        self.P.compiled_step(_bits(F), _bits(X), _bits(out), a, b, c, stay)
-        if self.P._ghost is not None:
-            self.P._ghost.add_to_half_(out, F, a)
+        self.P.compiled_step(_bits(F), _bits(X), _bits(out), a, b, c, own)
+        if self.P.ghost is not None:
+            self.P.ghost.add_to_(out, F, a)
         return out
 
-    def dots(self, U: np.ndarray | Source, V: np.ndarray | Source) -> np.ndarray:
-        from . import kernels
+    def dots(self, U: np.ndarray | LazyBlock, V: np.ndarray | LazyBlock) -> np.ndarray:
+        return column_dots(_bits(U), _bits(V), self.mass)
 
-        parts = np.zeros((kernels.N_PARTS, U.shape[1]))
-        with kernels.parallel_launch():
-            kernels.partial_dots(_bits(U), _bits(V), self.mass, parts)
-        return parts.sum(axis=0)
-
-    def norms(self, block: np.ndarray | Source, squares: np.ndarray | None = None) -> np.ndarray:
+    def norms(self, block: np.ndarray | LazyBlock, squares: np.ndarray | None = None) -> np.ndarray:
         if self.P.normalization == "sym":
             return super().norms(block, squares)
-        return largest_values(_bits(block))
+        return column_max_abs(_bits(block))
 
 
-def rescale(X: np.ndarray | Source, scale: np.ndarray, out: np.ndarray) -> None:
-    """out <- columns of X times their scales; numpy converts ten times as slowly."""
+def _rescale(X: np.ndarray | LazyBlock, scale: np.ndarray, out: np.ndarray) -> None:
+    """out <- X times one scale per column; numpy's conversion to float16 is ten times slower."""
     from . import kernels
 
-    with kernels.parallel_launch():
-        kernels.rescale(_bits(X), scale, _bits(out))
+    parallel_rows(kernels.rescale, len(out), _bits(X), scale, _bits(out))
 
 
 def _bits(block: Any) -> Any:

@@ -1,19 +1,13 @@
-"""The hot loops: a fused CSR step, and what solvers do to whole blocks.
+"""Compiled kernels: the fused propagation step, and operations on whole blocks.
 
-All work on C-contiguous ``(n, d)`` blocks, treat every column alike, and give the
-same bits whatever the number of threads: a row is summed by one thread in the order of
-its entries, and reductions go over chunks whose size does not depend on the threads.
+Kernels work on the rows from ``begin`` to ``end`` of C-contiguous ``(n, d)`` blocks;
+``parallel_rows`` runs them in threads. The result does not depend on the number of threads: each
+row is summed by one thread in the order of its entries.
 
-Blocks may be in half precision, as the bits of their numbers (uint16, for numba knows no
-float16 on a CPU). They are summed in single precision: half the memory to read is what
-makes it faster.
-
-Arrays are trusted here; the callers check them. Compiled code is cached on disk.
+Blocks in half precision are passed as uint16, since numba has no float16 on CPUs, and are summed
+in float32. Kernels do not check their arguments.
 """
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numba as nb
@@ -25,29 +19,21 @@ from numba.extending import intrinsic, overload
 from .compilation import compiled
 from .propagation import CACHE_LINE_BYTES
 
-#: Rows a thread takes at a time: few enough that a chunk with a hub does not hold up the rest.
-ROWS_PER_CHUNK = 128
+#: Entries ahead of their use at which rows of F are prefetched into the L2 cache...
+FAR = 24
 
-#: How many entries ahead of their use the rows of F are called into the cache of the second level,
-#: which can wait for many lines at a time, and from there into that of the first, which cannot.
-FAR, NEAR = 24, 8
+#: ... and into the L1 cache, which can wait for few cache lines at a time.
+NEAR = 8
 
-#: Parts a sum over rows is cut into: more than a laptop has cores.
+#: Parts of a sum over rows. A fixed number makes rounding independent of the threads.
 N_PARTS = 64
 
-# GNU's OpenMP, numba's first choice on Linux, hangs in a child process that is forked after its
-# threads have started (multiprocessing, joblib). The other layers are as quick.
-if nb.config.THREADING_LAYER == "default":
-    nb.config.THREADING_LAYER = "forksafe"
 
-_launch = threading.Lock()
+class LazyBlock(NamedTuple):
+    """A block that is computed from X when it is read.
 
-
-class Source(NamedTuple):
-    """A block that is read where it lies: (values - shift), rows in another order, rescaled.
-
-    Row i is row ``order[i]`` of ``values``. Kernels take it in place of a block they only read,
-    which saves the memory of that block.
+    Row i is ``(values[order[i]] - shift) * row_scale[i] * column_scale``. It takes the place of a
+    block that kernels only read, and saves its memory.
     """
 
     values: Any
@@ -61,23 +47,8 @@ class Source(NamedTuple):
         return self.values.shape
 
 
-@contextmanager
-def parallel_launch() -> Iterator[None]:
-    """Hold this around every call of a parallel kernel.
-
-    numba's fallback threading layer aborts the process when two Python threads launch parallel
-    kernels at once, so launches take turns; each uses all cores, so nothing is lost. Chunks are
-    handed out one by one because rows of real graphs differ a thousandfold in length.
-    """
-    with _launch, nb.parallel_chunksize(1):
-        yield
-
-
-def _prefetch_into(locality):
-    """Make a function that asks the CPU for the cache line of ``array[row, column]``.
-
-    3 is for all levels of the cache, 2 for all but the first. No value changes.
-    """
+def _make_prefetch(locality):
+    """Function that prefetches ``array[row, column]``: locality 3 into L1, locality 2 into L2."""
 
     @intrinsic
     def prefetch(typing_context, array, row, column):
@@ -93,16 +64,9 @@ def _prefetch_into(locality):
                 (cgutils.voidptr_t,),
                 ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, flag, flag, flag]),
             )
+            pointer = builder.bitcast(address, cgutils.voidptr_t)
             for_reading, data_cache = flag(0), flag(1)
-            builder.call(
-                function,
-                [
-                    builder.bitcast(address, cgutils.voidptr_t),
-                    for_reading,
-                    flag(locality),
-                    data_cache,
-                ],
-            )
+            builder.call(function, [pointer, for_reading, flag(locality), data_cache])
             return context.get_dummy_value()
 
         return types.void(array, types.intp, types.intp), emit
@@ -110,12 +74,12 @@ def _prefetch_into(locality):
     return prefetch
 
 
-_prefetch_far, _prefetch_near = _prefetch_into(2), _prefetch_into(3)
+_prefetch_far, _prefetch_near = _make_prefetch(2), _make_prefetch(3)
 
 
 @nb.njit(inline="always")
 def _prefetch_rows(F, indices, e):
-    """For the entry e, call in the rows that are wanted ``FAR`` and ``NEAR`` entries later."""
+    """Prefetch the rows that are read ``FAR`` and ``NEAR`` entries after entry e."""
     last = len(indices) - 1
     far, near = indices[min(e + FAR, last)], indices[min(e + NEAR, last)]
     for j in range(0, F.shape[1], CACHE_LINE_BYTES // F.itemsize):
@@ -154,8 +118,8 @@ def _overload_load(block, i, j):
     if isinstance(block, nb.types.NamedTuple):
 
         def load(block, i, j):
-            centred = block.values[block.order[i], j] - block.shift[j]
-            return centred * block.row_scale[i] * block.column_scale[j]
+            centered = block.values[block.order[i], j] - block.shift[j]
+            return centered * block.row_scale[i] * block.column_scale[j]
 
         return load
     if block.dtype == types.uint16:
@@ -177,135 +141,120 @@ def _overload_store(block, i, j, number):
     return store
 
 
-@compiled(parallel=True, fastmath={"contract"})
-def step(indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c, stay):
-    """out <- a (row_scale * (A + I) F + diagonal * F) + b X + c out + stay * F.
+@compiled(fastmath={"contract"})
+def step(begin, end, indptr, indices, weights, row_scale, diagonal, F, X, out, a, b, c, own):
+    """out <- a (row_scale * (A + I) F + diagonal * F) + b X + c out + own F.
 
-    ``weights`` is None for a graph whose edges all weigh 1; numba drops the other branch then.
+    ``weights`` is None for an unweighted graph; numba then compiles the first branches only.
     """
-    n, d = F.shape
-    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
-        total = np.empty(d, row_scale.dtype)
-        for i in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
-            e, end = indptr[i], indptr[i + 1]
-            for j in range(d):
-                total[j] = _load(F, i, j)
-            # Four neighbours at a time: a quarter of the passes over the running total.
-            while e + 4 <= end:
-                for ahead in range(e, e + 4):
-                    _prefetch_rows(F, indices, ahead)
-                p, q, r, s = indices[e], indices[e + 1], indices[e + 2], indices[e + 3]
-                if weights is None:
-                    for j in range(d):
-                        total[j] += (_load(F, p, j) + _load(F, q, j)) + (
-                            _load(F, r, j) + _load(F, s, j)
-                        )
-                else:
-                    wp, wq, wr, ws = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
-                    for j in range(d):
-                        total[j] += (wp * _load(F, p, j) + wq * _load(F, q, j)) + (
-                            wr * _load(F, r, j) + ws * _load(F, s, j)
-                        )
-                e += 4
-            while e < end:
-                _prefetch_rows(F, indices, e)
-                p = indices[e]
-                if weights is None:
-                    for j in range(d):
-                        total[j] += _load(F, p, j)
-                else:
-                    for j in range(d):
-                        total[j] += weights[e] * _load(F, p, j)
-                e += 1
-            scale, own = a * row_scale[i], a * diagonal[i] + stay
-            if c == 0:  # out may be uninitialised memory, and 0 * NaN is NaN
+    d = F.shape[1]
+    total = np.empty(d, row_scale.dtype)
+    for i in range(begin, end):
+        e, stop = indptr[i], indptr[i + 1]
+        for j in range(d):
+            total[j] = _load(F, i, j)
+        # Four neighbours at a time: a quarter of the passes over the running total.
+        while e + 4 <= stop:
+            for ahead in range(e, e + 4):
+                _prefetch_rows(F, indices, ahead)
+            p, q, r, s = indices[e], indices[e + 1], indices[e + 2], indices[e + 3]
+            if weights is None:
                 for j in range(d):
-                    value = scale * total[j] + own * _load(F, i, j) + b * _load(X, i, j)
-                    _store(out, i, j, value)
+                    total[j] += (_load(F, p, j) + _load(F, q, j)) + (
+                        _load(F, r, j) + _load(F, s, j)
+                    )
+            else:
+                wp, wq, wr, ws = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
+                for j in range(d):
+                    total[j] += (wp * _load(F, p, j) + wq * _load(F, q, j)) + (
+                        wr * _load(F, r, j) + ws * _load(F, s, j)
+                    )
+            e += 4
+        while e < stop:
+            _prefetch_rows(F, indices, e)
+            p = indices[e]
+            if weights is None:
+                for j in range(d):
+                    total[j] += _load(F, p, j)
             else:
                 for j in range(d):
-                    value = scale * total[j] + own * _load(F, i, j) + b * _load(X, i, j)
-                    _store(out, i, j, value + c * _load(out, i, j))
+                    total[j] += weights[e] * _load(F, p, j)
+            e += 1
+        scale, own_scale = a * row_scale[i], a * diagonal[i] + own
+        if c == 0:  # out may be uninitialised memory, and 0 * NaN is NaN
+            for j in range(d):
+                value = scale * total[j] + own_scale * _load(F, i, j) + b * _load(X, i, j)
+                _store(out, i, j, value)
+        else:
+            for j in range(d):
+                value = scale * total[j] + own_scale * _load(F, i, j) + b * _load(X, i, j)
+                _store(out, i, j, value + c * _load(out, i, j))
 
 
-@compiled(parallel=True, fastmath={"contract"})
-def partial_dots(U, V, mass, parts):
-    """Per column, the sum over rows of mass * U * V; part p of the rows goes to parts[p].
+@compiled(fastmath={"contract"})
+def partial_dots(begin, end, n, U, V, mass, parts):
+    """parts[p] <- sum over the rows of part p of mass * U * V, for every column.
 
-    ``parts`` is float64 and zero. Its length, not the number of threads, fixes the rounding.
+    ``begin`` and ``end`` are numbers of parts; ``parts`` is float64 and zero.
     """
-    n = len(mass)
     n_parts, d = parts.shape
-    for part in nb.prange(n_parts):
+    for part in range(begin, end):
         for i in range(part * n // n_parts, (part + 1) * n // n_parts):
             for j in range(d):
                 parts[part, j] += np.float64(mass[i]) * _load(U, i, j) * _load(V, i, j)
 
 
-@compiled(parallel=True)
-def partial_extents(X, n, parts):
-    """Per column, the largest size among part p of the n rows, in parts[p], zero before."""
+@compiled()
+def partial_max_abs(begin, end, n, block, parts):
+    """parts[p] <- largest absolute value in the rows of part p, for every column."""
     n_parts, d = parts.shape
-    for part in nb.prange(n_parts):
+    for part in range(begin, end):
         for i in range(part * n // n_parts, (part + 1) * n // n_parts):
             for j in range(d):
-                parts[part, j] = max(parts[part, j], abs(_load(X, i, j)))
+                parts[part, j] = max(parts[part, j], abs(_load(block, i, j)))
 
 
-@compiled(parallel=True, fastmath={"contract"})
-def combine(Y, y_scale, Z, z_scale):
-    """Y <- y_scale * Y + z_scale * Z with one scale per column, in place; Z may be in half."""
-    n, d = Y.shape
-    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
-        for i in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
-            for j in range(d):
-                Y[i, j] = y_scale[j] * Y[i, j] + z_scale[j] * _load(Z, i, j)
+@compiled(fastmath={"contract"})
+def combine(begin, end, Y, y_scale, Z, z_scale):
+    """Y <- y_scale * Y + z_scale * Z with one scale per column; Z may be in half precision."""
+    for i in range(begin, end):
+        for j in range(Y.shape[1]):
+            Y[i, j] = y_scale[j] * Y[i, j] + z_scale[j] * _load(Z, i, j)
 
 
-@compiled(parallel=True, fastmath={"contract"})
-def rescale(source, scale, out):
-    """out <- source times one scale per column; either may be in half precision."""
-    n, d = out.shape
-    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
-        for i in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
-            for j in range(d):
-                _store(out, i, j, scale[j] * _load(source, i, j))
+@compiled(fastmath={"contract"})
+def rescale(begin, end, block, scale, out):
+    """out <- block times one scale per column; both may be in half precision."""
+    for i in range(begin, end):
+        for j in range(out.shape[1]):
+            _store(out, i, j, scale[j] * _load(block, i, j))
 
 
-@compiled(nogil=True)
+@compiled()
 def gather(block, rows, row_scale, column_scale, out):
-    """out <- the given rows of block, each divided by its row's and its column's scale.
-
-    On one thread: callers have several chunks of rows in work at a time.
-    """
+    """out <- these rows of a block, divided by the scales of their rows and columns."""
     for t in range(len(rows)):
         i = rows[t]
         for j in range(block.shape[1]):
             out[t, j] = _load(block, i, j) / (row_scale[i] * column_scale[j])
 
 
-@compiled(parallel=True, fastmath={"contract"})
-def add_terms(terms, factors, sums):
+@compiled(fastmath={"contract"})
+def add_terms(begin, end, terms, factors, sums):
     """sums[i] <- sums[i] + sum over j of factors[i, j] terms[j], for stacks of blocks."""
-    n_sums, n, d = sums.shape
-    for chunk in nb.prange((n + ROWS_PER_CHUNK - 1) // ROWS_PER_CHUNK):
-        for row in range(chunk * ROWS_PER_CHUNK, min(n, (chunk + 1) * ROWS_PER_CHUNK)):
-            for i in range(n_sums):
-                # Four at a time: a quarter of the passes over the running sum.
-                j = 0
-                while j + 4 <= len(terms):
-                    p, q, r, s = (
-                        factors[i, j],
-                        factors[i, j + 1],
-                        factors[i, j + 2],
-                        factors[i, j + 3],
-                    )
-                    for column in range(d):
-                        sums[i, row, column] += (
-                            p * terms[j, row, column] + q * terms[j + 1, row, column]
-                        ) + (r * terms[j + 2, row, column] + s * terms[j + 3, row, column])
-                    j += 4
-                while j < len(terms):
-                    for column in range(d):
-                        sums[i, row, column] += factors[i, j] * terms[j, row, column]
-                    j += 1
+    n_sums, _, d = sums.shape
+    for row in range(begin, end):
+        for i in range(n_sums):
+            # Four terms at a time: a quarter of the passes over the running sum.
+            j = 0
+            while j + 4 <= len(terms):
+                p, q, r, s = factors[i, j], factors[i, j + 1], factors[i, j + 2], factors[i, j + 3]
+                for column in range(d):
+                    sums[i, row, column] += (
+                        p * terms[j, row, column] + q * terms[j + 1, row, column]
+                    ) + (r * terms[j + 2, row, column] + s * terms[j + 3, row, column])
+                j += 4
+            while j < len(terms):
+                for column in range(d):
+                    sums[i, row, column] += factors[i, j] * terms[j, row, column]
+                j += 1

@@ -1,17 +1,18 @@
-"""P F in one pass, for those who want a single product and not a solve."""
+"""A single product P F, for networks."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..parallel import parallel_rows
 from .propagation import Propagation
 
 
 class Product:
-    """P as a matrix with values, for symmetric normalisation without ghost edges.
+    """P as a matrix with edge values, for symmetric normalisation without ghost edges.
 
-    A solve enters the walk variable once and takes many steps there. A network takes one step,
-    and would pay for the way in and out each time; reading a number with every index costs less.
+    A solver converts F to the scaled variable once and takes many steps there. A network needs
+    one product at a time; for that, reading an edge value with every index is faster.
     """
 
     def __init__(self, P: Propagation) -> None:
@@ -21,7 +22,7 @@ class Product:
         root = np.sqrt(P.mass)
         values = 1 / root[P.indices] if P.weights is None else P.weights / root[P.indices]
         values.flags.writeable = False
-        # The kernel adds a node's own row to those of its neighbours with weight 1, not 1 / root.
+        # The kernel adds the node's own row with weight 1; the diagonal makes that 1 / mass.
         row_scale = 1 / root
         self._arrays = values, row_scale, 1 / P.mass - row_scale
 
@@ -32,6 +33,6 @@ class Product:
 
         out, number = np.empty_like(F), self.P.dtype.type
         factors = (number(factor) for factor in (1, 0, 0, 0))
-        with kernels.parallel_launch():
-            kernels.step(self.P.indptr, self.P.indices, *self._arrays, F, F, out, *factors)
+        arrays = self.P.indptr, self.P.indices, *self._arrays, F, F, out
+        parallel_rows(kernels.step, len(F), *arrays, *factors)
         return out

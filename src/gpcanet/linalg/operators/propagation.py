@@ -1,14 +1,13 @@
-"""The propagation matrix P as an object that knows P @ F, and nothing else of it.
+"""The propagation matrix P as an operator on blocks of columns.
 
-P = (1 - beta) A~ + beta G, where A~ is the normalised adjacency with self-loops and G the
-ghost edges that labels add (paper, eq. 17). G is never formed: it is a diagonal plus a factor
-with one entry per labelled node.
+P = (1 - beta) A~ + beta G, where A~ is the normalised adjacency matrix with self-loops and G are
+the ghost edges added by labels (eq. 17 of the paper). G is a diagonal plus a low-rank factor with
+one entry per labelled node, and is never formed.
 
-Inside, everything is written in the *walk variable*. With D the degrees (self-loop included),
-the symmetric D^-1/2 (A + I) D^-1/2 acting on F is the random walk D^-1 (A + I) acting on
-D^-1/2 F. So one kernel, which only adds neighbours' rows and divides by the degree, serves both
-normalisations and needs no stored edge values where the graph has none. The walk is
-self-adjoint in the inner product weighted by D, which is why the operator carries ``mass``.
+Solvers work in the scaled variable D^-1/2 F, D being the degrees with self-loops. In it the
+symmetric D^-1/2 (A + I) D^-1/2 becomes the random walk D^-1 (A + I), so one kernel, which adds the
+rows of neighbours and divides by the degree, serves both normalisations and needs no edge values
+on unweighted graphs. The random walk is self-adjoint in the inner product weighted by D.
 """
 
 from __future__ import annotations
@@ -22,34 +21,36 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...errors import InputError
+from ..parallel import parallel_rows
 from .ghost import GhostFactor
 
 if TYPE_CHECKING:
-    from .kernels import Source
+    from .kernels import LazyBlock
 
-Array = Any  # numpy.ndarray or torch.Tensor: the solvers use only what both offer
+#: numpy.ndarray or torch.Tensor; the solvers use only operations that both have.
+Array = Any
 
 Normalization = Literal["sym", "rw"]
 GhostForm = Literal["balanced", "paper"]
 
-#: Multiplications from which a compiled kernel pays for being loaded. scipy does about a thousand
-#: million a second, so below this a whole solve stays under a second anyway.
+#: Multiplications of a step from which the compiled kernel is used. Below it scipy's product
+#: takes less time than loading the kernel.
 FUSED_WORK = 16_000_000
 
-#: What enters is read where it lies, unless a block of its own takes no more than this: then it is
-#: written down once, in the order and precision of the steps, which take up to a fifth less time.
-FETCHED_BYTES = 2**28
+#: Size up to which X is copied into the order, scale and precision of the steps. A larger X is
+#: read in place, which makes steps up to a fifth slower.
+MATERIALIZED_BYTES = 2**28
 
 CACHE_LINE_BYTES = 64
 
 
 class BlockOperator(ABC):
-    """What a block solver asks of P. Only ``matmul`` must be written.
+    """What the solvers need to know of P; only ``matmul`` is abstract.
 
-    A subclass works on any array type with numpy's operators, torch tensors included.
+    The methods work on any array type with numpy's operators, for example torch tensors.
     """
 
-    #: Row weights of the inner product in which P is self-adjoint; None for all ones.
+    #: Diagonal of the inner product in which P is self-adjoint; None for the identity.
     mass: Array | None = None
 
     #: Whether P is self-adjoint in that inner product.
@@ -57,39 +58,39 @@ class BlockOperator(ABC):
 
     @abstractmethod
     def matmul(self, F: Array) -> Array:
-        """P F, as a new block."""
+        """P F as a new block."""
 
-    def enter(self, X: Array, shift: Array | None = None) -> Array:
-        """X - shift in the variable that ``step`` works on.
+    def to_internal(self, X: Array, shift: Array | None = None) -> Array:
+        """X - shift in the variable of ``step``.
 
-        It may be X itself, or something read only where it is used: good as the second argument
-        of ``step``, for ``scaled`` and for ``dots``.
+        The result may be X itself or an object that is computed when it is read. It can be the
+        second argument of ``step``, and an argument of ``scaled`` and ``dots``.
         """
         return X if shift is None else X - shift
 
-    def fetch(self, entered: Array) -> Array:
-        """What entered, in the form that is quickest to read many times."""
-        return entered
+    def materialize(self, block: Array) -> Array:
+        """The result of ``to_internal`` in the form that is fastest to read many times."""
+        return block
 
-    def leave(self, F: Array, entered: Array) -> Array:
-        """The way back of a block that was made from ``entered``; may overwrite F."""
+    def from_internal(self, F: Array, source: Array) -> Array:
+        """Convert F, computed from ``source``, back to the variable of the caller; may modify F."""
         return F
 
-    def rows(self, F: Array, entered: Array, begin: int, end: int) -> Array:
-        """Rows begin to end of what ``leave`` would return, leaving F as it is."""
+    def rows(self, F: Array, source: Array, begin: int, end: int) -> Array:
+        """Rows ``begin`` to ``end`` of ``from_internal``; does not modify F."""
         return F[begin:end]
 
     def step(
-        self, F: Array, X: Array, out: Array, a: float, b: float, c: float, stay: float = 0.0
+        self, F: Array, X: Array, out: Array, a: float, b: float, c: float, own: float = 0.0
     ) -> Array:
-        """a P F + b X + c out + stay F; may overwrite and return ``out``, unread if c == 0."""
+        """a P F + b X + c out + own F; may overwrite ``out``, which is not read if c is 0."""
         result = self.matmul(F)
         result *= a
         result += b * X
         if c != 0:
             result += c * out
-        if stay != 0:
-            result += stay * F
+        if own != 0:
+            result += own * F
         return result
 
     def scaled(self, X: Array, factor: float) -> Array:
@@ -97,46 +98,52 @@ class BlockOperator(ABC):
         return X * factor
 
     def dots(self, U: Array, V: Array) -> Array:
-        """The inner product of each column of U with the same column of V."""
+        """Inner product of each column of U with the same column of V."""
         product = U * V
         return (product if self.mass is None else self.mass[:, None] * product).sum(0)
 
     def norms(self, block: Array, squares: Array | None = None) -> Array:
-        """A norm of each column in which (I + alpha L)^-1 is at most 1, whatever alpha is.
+        """Norm of each column, in which the norm of (I + alpha L)^-1 is at most 1.
 
-        ``squares`` is dots(block, block), if it is known.
+        ``squares`` is ``dots(block, block)`` if that is known.
         """
         return (self.dots(block, block) if squares is None else squares) ** 0.5
 
     def combine_(self, Y: Array, y_scale: Array | float, Z: Array, z_scale: Array | float) -> Array:
-        """Y <- y_scale * Y + z_scale * Z, column by column."""
+        """Y <- y_scale * Y + z_scale * Z, with scales per column."""
         Y *= y_scale
         Y += z_scale * Z
         return Y
 
 
 class Propagation(BlockOperator):
-    """P of one graph for numpy blocks.
+    """P of a graph for numpy blocks.
 
     Parameters
     ----------
     indptr, indices, weights : ndarray
-        The symmetric adjacency in CSR form without self-loops; ``weights=None`` for all ones.
+        Symmetric adjacency matrix in CSR form without self-loops; ``weights=None`` for an
+        unweighted graph.
     normalization : {"sym", "rw"}
         D^-1/2 (A + I) D^-1/2 or D^-1 (A + I).
     labels : ndarray of int, optional
-        A class code per node, -1 for none. Needed for ghost edges (``beta > 0``).
+        Class code per node, -1 for unlabelled nodes. Used if beta > 0.
     beta : float
         Share of the ghost edges in P.
     ghost : {"balanced", "paper"}
-        In the paper's form the ghost row of an unlabelled node is zero, which adds a ridge to
-        just those nodes. The balanced form gives such a node a ghost edge to itself instead,
-        so that every ghost row sums to one.
-    dtype : float32 or float64
-        Precision of the step.
+        In the form of the paper, the ghost row of an unlabelled node is zero, which adds a ridge
+        penalty to these nodes only. In the balanced form such a node has a ghost edge to itself,
+        so every ghost row sums to one.
+    dtype : {float32, float64}
+        Precision of the steps.
     reorder : bool
-        Lay nodes out anew inside, neighbours near each other: worth it on a graph of a million
-        entries or more from a few steps on. Unseen from outside but for rounding.
+        Whether to store the nodes in an order in which neighbours are close. It changes results
+        by rounding only, and pays off for ten or more steps on a million entries.
+
+    Attributes
+    ----------
+    ghost : GhostFactor or None
+        The low-rank part of the ghost edges.
 
     Examples
     --------
@@ -186,10 +193,10 @@ class Propagation(BlockOperator):
         self.weights = None
         if weights is not None:
             self.weights = _read_only(weights.astype(self.dtype, copy=False))
-        self._to_walk = (degrees**-0.5).astype(self.dtype) if normalization == "sym" else None
+        self._scale = (degrees**-0.5).astype(self.dtype) if normalization == "sym" else None
         self._row_scale = ((1 - beta) / degrees).astype(self.dtype)
         self._diagonal = np.zeros(self.n_nodes, self.dtype)
-        self._ghost: GhostFactor | None = None
+        self.ghost: GhostFactor | None = None
         self._matrix: sp.csr_array | None = None
         self._always_fused = False
         if beta > 0:
@@ -213,99 +220,92 @@ class Propagation(BlockOperator):
             return
         _, codes = np.unique(labels[nodes], return_inverse=True)
         degree = degrees[nodes]
-        # Each class is a projector on one vector q. Its two halves below already contain the
-        # change to the walk variable; they are proportional by D exactly when the ghost part
-        # is self-adjoint there.
+        # Each class is a projector on one vector. Its two factors include the change to the
+        # scaled variable; they are proportional by D if the ghost edges are self-adjoint.
         if self.normalization == "sym":
             size = np.bincount(codes)[codes]
             left, right = (degree * size) ** -0.5, (degree / size) ** 0.5
         elif form == "balanced":
             size = np.bincount(codes, weights=degree)[codes]
             left, right = size**-0.5, degree * size**-0.5
-        else:  # the walk's own plain class mean, as the authors' code has it
+        else:  # plain class means, as in the code of the paper's authors
             size = np.bincount(codes)[codes]
             left = right = np.asarray(size**-0.5)
             self.self_adjoint = bool(np.ptp(degree) == 0)
-        self._ghost = GhostFactor(nodes, codes, beta * left, right, self.n_nodes, self.dtype)
+        self.ghost = GhostFactor(nodes, codes, beta * left, right, self.n_nodes, self.dtype)
 
-    # -- as a matrix ----------------------------------------------------------------------
+    # -- in the variable of the caller ----------------------------------------------------
 
     def __matmul__(self, F: np.ndarray) -> np.ndarray:
-        """P @ F in the caller's own variable."""
+        """P @ F in the variable of the caller."""
         block = np.ascontiguousarray(F, dtype=self.dtype).reshape(self.n_nodes, -1)
-        entered = self.scaled(self.enter(block), 1.0)
-        return self.leave(self.matmul(entered), entered).reshape(F.shape)
+        internal = self.scaled(self.to_internal(block), 1.0)
+        return self.from_internal(self.matmul(internal), internal).reshape(F.shape)
 
     @property
     def row_weights(self) -> np.ndarray | None:
-        """Row weights of the objective that P belongs to: None (ones) for sym, D for rw."""
+        """Row weights of the objective that belongs to P: None for sym, D for rw."""
         if self.normalization == "sym":
             return None
-        return self.mass if self._order is None else self.mass[self.place]
+        return self.mass if self._order is None else self.mass[self.position]
 
-    # -- as an operator of the solvers, in the walk variable ------------------------------
+    # -- in the scaled variable -----------------------------------------------------------
 
-    def enter(self, X: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray | Source:
+    def to_internal(self, X: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray | LazyBlock:
         if self.is_fused(X.shape[1]):
-            return self.source(X, shift)
+            return self.lazy_block(X, shift)
         X = np.asarray(X, dtype=self.dtype)
         X = X if shift is None else X - shift.astype(self.dtype)
         X = X if self._order is None else X[self._order]
-        return np.ascontiguousarray(X if self._to_walk is None else X * self._to_walk[:, None])
+        return np.ascontiguousarray(X if self._scale is None else X * self._scale[:, None])
 
-    def source(
-        self, X: np.ndarray, shift: np.ndarray | None, column_scale: np.ndarray | None = None
-    ) -> Source:
-        """X as it enters, read where it lies."""
-        from .kernels import Source
+    def lazy_block(self, X: np.ndarray, shift: np.ndarray | None) -> LazyBlock:
+        """X - shift in the scaled variable, computed when it is read."""
+        from .kernels import LazyBlock
 
         d = X.shape[1]
         order = np.arange(self.n_nodes) if self._order is None else self._order
-        return Source(
+        return LazyBlock(
             _read_only(np.ascontiguousarray(X, dtype=self.dtype)),
             _read_only(order),
             np.zeros(d, self.dtype) if shift is None else shift.astype(self.dtype),
-            np.ones(self.n_nodes, self.dtype) if self._to_walk is None else self._to_walk,
-            np.ones(d, self.dtype) if column_scale is None else column_scale,
+            np.ones(self.n_nodes, self.dtype) if self._scale is None else self._scale,
+            np.ones(d, self.dtype),
         )
 
-    def fetch(self, entered: np.ndarray | Source) -> np.ndarray | Source:
-        if isinstance(entered, np.ndarray) or entered.values.nbytes > FETCHED_BYTES:
-            return entered
-        return self.scaled(entered, 1.0)
+    def materialize(self, block: np.ndarray | LazyBlock) -> np.ndarray | LazyBlock:
+        if isinstance(block, np.ndarray) or block.values.nbytes > MATERIALIZED_BYTES:
+            return block
+        return self.scaled(block, 1.0)
 
-    def leave(self, F: np.ndarray, entered: np.ndarray | Source) -> np.ndarray:
+    def from_internal(self, F: np.ndarray, source: np.ndarray | LazyBlock) -> np.ndarray:
         if self._order is not None:
-            return self.rows(F, entered, 0, self.n_nodes)
-        if self._to_walk is not None:
-            F /= self._to_walk[:, None]
+            return self.rows(F, source, 0, self.n_nodes)
+        if self._scale is not None:
+            F /= self._scale[:, None]
         return F
 
-    def rows(self, F: np.ndarray, entered: np.ndarray | Source, begin: int, end: int) -> np.ndarray:
-        if self._order is None:
-            here = slice(begin, end)
-            return F[here] if self._to_walk is None else F[here] / self._to_walk[here, None]
-        places = self.place[begin:end]
-        rows = F[places]
-        if self._to_walk is not None:
-            rows /= self._to_walk[places, None]
-        return rows
+    def rows(
+        self, F: np.ndarray, source: np.ndarray | LazyBlock, begin: int, end: int
+    ) -> np.ndarray:
+        rows = slice(begin, end) if self._order is None else self.position[begin:end]
+        return F[rows] if self._scale is None else F[rows] / self._scale[rows, None]
 
     @cached_property
-    def place(self) -> np.ndarray:
-        """Position inside of each of the caller's rows."""
-        place = np.arange(self.n_nodes)
+    def position(self) -> np.ndarray:
+        """Internal position of each node."""
+        position = np.arange(self.n_nodes)
         if self._order is not None:
-            place[self._order] = np.arange(self.n_nodes)
-        return place
+            position[self._order] = np.arange(self.n_nodes)
+        return position
 
     def is_fused(self, width: int) -> bool:
-        """Whether a step on a block this wide is worth loading the compiled kernel for."""
+        """Whether blocks of this width use the compiled kernels."""
         return self._always_fused or (len(self.indices) + self.n_nodes) * width >= FUSED_WORK
 
-    def for_parts_of(self, width: int) -> Propagation:
-        """The same operator, compiled for however narrow blocks if that is worth it for so wide."""
-        return self._twin(_always_fused=self.is_fused(width))
+    def for_blocks_of(self, width: int) -> Propagation:
+        """The same operator; narrow blocks use the compiled kernels if ``width`` columns do."""
+        return self._copy(_always_fused=self.is_fused(width))
 
     def matmul(self, F: np.ndarray) -> np.ndarray:
         return self.step(F, F, np.empty_like(F), 1.0, 0.0, 0.0)
@@ -318,10 +318,10 @@ class Propagation(BlockOperator):
         a: float,
         b: float,
         c: float,
-        stay: float = 0.0,
+        own: float = 0.0,
     ) -> np.ndarray:
         if self.is_fused(F.shape[1]):
-            self.compiled_step(F, X, out, a, b, c, stay)
+            self.compiled_step(F, X, out, a, b, c, own)
         else:
             product = self.sparse_part @ F
             product *= a
@@ -329,24 +329,22 @@ class Propagation(BlockOperator):
                 product += b * X
             if c != 0:
                 product += c * out
-            if stay != 0:
-                product += stay * F
+            if own != 0:
+                product += own * F
             out = product
-        if self._ghost is not None:
-            self._ghost.add_to_(out, F, a)
+        if self.ghost is not None:
+            self.ghost.add_to_(out, F, a)
         return out
 
     def compiled_step(self, F: Array, X: Array, out: Array, *factors: float) -> None:
-        """The step without the ghost factor, for blocks in any precision that kernels take."""
+        """The step without the ghost factor, for blocks in any precision of the kernels."""
         from . import kernels
 
-        with kernels.parallel_launch():
-            kernels.step(
-                self.indptr, self.indices, self.weights, self._row_scale, self._diagonal,
-                F, X, out, *(self.dtype.type(factor) for factor in factors),
-            )  # fmt: skip
+        graph = self.indptr, self.indices, self.weights, self._row_scale, self._diagonal
+        numbers = (self.dtype.type(factor) for factor in factors)
+        parallel_rows(kernels.step, self.n_nodes, *graph, F, X, out, *numbers)
 
-    def scaled(self, X: np.ndarray | Source, factor: float) -> np.ndarray:
+    def scaled(self, X: np.ndarray | LazyBlock, factor: float) -> np.ndarray:
         result = zero_block(X.shape, self.dtype)
         if factor == 0:
             return result
@@ -354,30 +352,25 @@ class Propagation(BlockOperator):
             return np.multiply(X, self.dtype.type(factor), out=result)
         from . import kernels
 
-        with kernels.parallel_launch():
-            kernels.rescale(X, np.full(X.shape[1], factor, self.dtype), result)
+        scale = np.full(X.shape[1], factor, self.dtype)
+        parallel_rows(kernels.rescale, self.n_nodes, X, scale, result)
         return result
 
-    def dots(self, U: np.ndarray | Source, V: np.ndarray | Source) -> np.ndarray:
+    def dots(self, U: np.ndarray | LazyBlock, V: np.ndarray | LazyBlock) -> np.ndarray:
         if self.is_fused(U.shape[1]):
-            from . import kernels
-
-            parts = np.zeros((kernels.N_PARTS, U.shape[1]))
-            with kernels.parallel_launch():
-                kernels.partial_dots(U, V, self.mass, parts)
-            return parts.sum(axis=0)
+            return column_dots(U, V, self.mass)
         return np.asarray(np.einsum("i,ij,ij->j", self.mass, U, V, dtype="f8"))
 
-    def norms(self, block: np.ndarray | Source, squares: np.ndarray | None = None) -> np.ndarray:
-        # Rows of the random walk are means. Its norm weighted by D would hardly count an error
-        # at a node of small degree.
-        return super().norms(block, squares) if self.normalization == "sym" else self.extents(block)
+    def norms(self, block: np.ndarray | LazyBlock, squares: np.ndarray | None = None) -> np.ndarray:
+        # Rows of the random walk are averages, so it is bounded in the maximum norm. The 2-norm
+        # weighted by D would hardly count errors at nodes of small degree.
+        return super().norms(block, squares) if self.normalization == "sym" else self.max_abs(block)
 
-    def extents(self, block: np.ndarray | Source) -> np.ndarray:
+    def max_abs(self, block: np.ndarray | LazyBlock) -> np.ndarray:
         """Largest absolute value of each column."""
         if isinstance(block, np.ndarray) and not self.is_fused(block.shape[1]):
             return np.maximum(block.max(axis=0), -block.min(axis=0)).astype(np.float64)
-        return largest_values(block)
+        return column_max_abs(block)
 
     def combine_(
         self,
@@ -392,16 +385,15 @@ class Propagation(BlockOperator):
             )
         from . import kernels
 
-        per_column = [np.broadcast_to(s, Y.shape[1]).astype(self.dtype) for s in (y_scale, z_scale)]
-        with kernels.parallel_launch():
-            kernels.combine(Y, per_column[0], Z, per_column[1])
+        scales = [np.broadcast_to(s, Y.shape[1]).astype(self.dtype) for s in (y_scale, z_scale)]
+        parallel_rows(kernels.combine, self.n_nodes, Y, scales[0], Z, scales[1])
         return Y
 
-    # -- for factorisations ---------------------------------------------------------------
+    # -- as a matrix ----------------------------------------------------------------------
 
     @property
     def sparse_part(self) -> sp.csr_array:
-        """P in the walk variable without the ghost factor, as a sparse matrix."""
+        """P in the scaled variable without the ghost factor, as a sparse matrix."""
         if self._matrix is None:
             ones = np.ones(len(self.indices), self.dtype) if self.weights is None else self.weights
             adjacency = sp.csr_array((ones, self.indices, self.indptr), shape=self.shape)
@@ -411,48 +403,45 @@ class Propagation(BlockOperator):
             ).tocsr()
         return self._matrix
 
-    def weighted_entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """D P in the walk variable without the ghost factor, which is symmetric.
-
-        Returned are the entries off its diagonal, in the order of ``indices``, and the diagonal.
-        """
-        share = self.mass * self._row_scale
-        off_diagonal = np.repeat(share, np.diff(self.indptr))
-        if self.weights is not None:
-            off_diagonal *= self.weights
-        return off_diagonal, share + self.mass * self._diagonal
-
     @property
     def ghost_factors(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """(U, V), n x classes, such that P is ``sparse_part`` + U V^T; None without ghosts."""
-        return None if self._ghost is None else self._ghost.dense()
+        """(U, V) of shape (n, n_classes) such that P = ``sparse_part`` + U V^T, or None."""
+        return None if self.ghost is None else self.ghost.dense()
 
     def without_ghost_factor(self) -> Propagation:
-        """The same operator less U V^T, which is self-adjoint whatever the ghost form."""
-        return self._twin(_ghost=None, self_adjoint=True)
+        """The operator without U V^T, which is self-adjoint for both forms of ghost edges."""
+        return self._copy(ghost=None, self_adjoint=True)
 
-    def _twin(self, **changes: Any) -> Propagation:
-        twin = object.__new__(Propagation)
-        twin.__dict__.update(self.__dict__, **changes)
-        return twin
+    def _copy(self, **changes: Any) -> Propagation:
+        copy = object.__new__(Propagation)
+        copy.__dict__.update(self.__dict__, **changes)
+        return copy
 
 
-def largest_values(block: np.ndarray | Source) -> np.ndarray:
-    """Largest absolute value of each column, by the compiled kernel; 16 bits as uint16."""
+def column_dots(U: Array, V: Array, mass: np.ndarray) -> np.ndarray:
+    """Inner products of the columns by the compiled kernel; float16 is passed as uint16."""
     from . import kernels
 
-    n, d = block.shape
-    parts = np.zeros((kernels.N_PARTS, d))
-    with kernels.parallel_launch():
-        kernels.partial_extents(block, n, parts)
+    parts = np.zeros((kernels.N_PARTS, U.shape[1]))
+    parallel_rows(kernels.partial_dots, len(parts), len(mass), U, V, mass, parts, min_rows=1)
+    return parts.sum(axis=0)
+
+
+def column_max_abs(block: Array) -> np.ndarray:
+    """Largest absolute value of each column by the compiled kernel."""
+    from . import kernels
+
+    parts = np.zeros((kernels.N_PARTS, block.shape[1]))
+    n = block.shape[0]
+    parallel_rows(kernels.partial_max_abs, len(parts), n, block, parts, min_rows=1)
     return parts.max(axis=0)
 
 
 def zero_block(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Zeros that begin where a cache line does.
+    """Zeros that are aligned to cache lines.
 
-    numpy's large arrays begin 16 bytes later, so that rows of 128 bytes reach into three lines
-    each, where two would hold them.
+    numpy aligns large arrays to 16 bytes, so a row of 128 bytes would touch three cache lines
+    instead of two.
     """
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(n_bytes + CACHE_LINE_BYTES, np.uint8)
@@ -461,7 +450,7 @@ def zero_block(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    # numba compiles anew for arrays that may be written; those of a Graph may not.
+    # numba compiles separate code for writeable arrays; those of a Graph are read-only.
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,1 +1,1 @@
-"""Block solvers of (I + alpha L) F = X."""
+"""Solvers of (I + alpha L) F = X for blocks of columns, one method per file."""

@@ -1,0 +1,27 @@
+"""Woodbury formula for the ghost edges, which are a low-rank term of P."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..operators.propagation import Array, Propagation
+
+
+def woodbury(
+    P: Propagation, alpha: float, solve: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
+    """Function that turns S^-1 X into (S - alpha U V^T)^-1 X.
+
+    S is the system without the ghost factor U V^T of P, and ``solve`` applies S^-1. The function
+    multiplies errors by up to alpha (1 + alpha).
+    """
+    factors = P.ghost_factors
+    if factors is None:
+        return lambda F: F
+    U, V = factors
+    SU = solve(U)
+    capacitance = np.eye(U.shape[1]) / alpha - V.T @ SU
+    correction = SU @ np.linalg.inv(capacitance)
+    return lambda F: F + (correction @ (V.T @ F)).astype(F.dtype, copy=False)

@@ -74,10 +74,9 @@ class Fit:
         """W, by the strategy of the problem."""
         d, k = self.X.shape[1], self.problem.n_components
         if self.problem.strategy == "lanczos":
-            may_form = self.problem.parameters.memory_limit is None
-            return Eigenpairs(
-                *leading_eigenpairs_of(self.apply, d, int(k), may_form=may_form), None
-            )
+            may_form, tol = self.problem.parameters.memory_limit is None, self.problem.tol
+            found = leading_eigenpairs_of(self.apply, d, int(k), tol=tol, may_form=may_form)
+            return Eigenpairs(*found, None)
         M = np.empty((d, d), self.X.dtype)
         for block in _blocks(d, self._block_size):
             M[:, block] = self._products(block)

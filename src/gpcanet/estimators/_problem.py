@@ -19,8 +19,10 @@ from ..graph import Graph
 from ..linalg import (
     HALF_ALPHA,
     CenteredFeatures,
+    Method,
     Propagation,
     Solver,
+    choose_method,
     extreme_exponent,
     times_power_of_two,
 )
@@ -284,8 +286,11 @@ class Problem:
             self.dtype = np.dtype(np.float32)
 
     def at(self, alpha: float, beta: float) -> Problem:
-        """The same problem with other values of alpha and beta; shares the centred features."""
-        self.features  # noqa: B018 (computed once, then shared)
+        """The same problem with other values of alpha and beta.
+
+        The centred features and the choice of the method are computed once and shared.
+        """
+        self.features, self.method  # noqa: B018
         other = copy.copy(self)
         vars(other).pop("memory_plan", None)
         other.parameters = replace(self.parameters, alpha=alpha, beta=beta)
@@ -363,6 +368,12 @@ class Problem:
             reorder=self.memory_plan.reorder,
         )
 
+    @cached_property
+    def method(self) -> Method:
+        """Method of the linear solver; ``auto`` depends on the graph alone."""
+        method: Method = self.parameters.solver
+        return choose_method(self.propagation()) if method == "auto" else method
+
     @property
     def tol(self) -> float:
         return self.parameters.tol or default_tol(self.result_dtype)
@@ -372,7 +383,7 @@ class Problem:
         return Solver(
             P,
             float(parameters.alpha),
-            method=parameters.solver,
+            method=self.method,
             tol=self.tol,
             n_iter=parameters.n_iter,
             max_iter=parameters.max_iter,

@@ -173,8 +173,7 @@ class GPCAPath(BaseEstimator):
         problem, X = self._problem.at(max(alphas), 0.0), self._problem.features
         P = problem.propagation()
         grid = Grid(tuple(alphas), tuple(betas), self.ghost, problem.tol)  # type: ignore[arg-type]
-        direct = problem.solver(P).method == "direct"
-        d, labels = X.shape[1], problem.labels
+        d, labels, direct = X.shape[1], problem.labels, problem.method == "direct"
         if not sharing_pays(P, d, labels, grid, direct=direct, max_iter=self.max_iter):
             return None
         return Resolvents(
@@ -186,14 +185,17 @@ class GPCAPath(BaseEstimator):
 
     def _compute(self, pairs: list[tuple[float, float]]) -> None:
         """Compute and keep the eigenpairs of these pairs of alpha and beta."""
-        fits = [] if self._resolvents else [Fit(self._problem.at(*pair)) for pair in pairs]
+
+        def separate(pair: tuple[float, float]) -> Eigenpairs:
+            return Fit(self._problem.at(*pair)).eigenpairs()
+
         if self._resolvents:
             k, matrix = self.n_components_, self._resolvents.matrix
             found = parallel_map(lambda pair: eigenpairs_of(matrix(*pair), k), pairs)
-        elif self._problem.strategy == "lanczos" and fits[0].solver.method == "direct":
-            found = parallel_map(Fit.eigenpairs, fits)
+        elif self._problem.strategy == "lanczos" and self._problem.method == "direct":
+            found = parallel_map(separate, pairs)
         else:  # a fit is parallel itself
-            found = [fit.eigenpairs() for fit in fits]
+            found = [separate(pair) for pair in pairs]
         self._eigenpairs.update(zip(pairs, found, strict=True))
 
     def _eigenpairs_at(self, alpha: float, beta: float) -> Eigenpairs:

@@ -13,7 +13,7 @@ from .operators.product import Product
 from .operators.propagation import BlockOperator, GhostForm, Normalization, Propagation
 from .parallel import one_blas_thread, parallel_map, parallel_rows, parallel_sum
 from .resolvents import Grid, Resolvents, sharing_pays
-from .solvers.base import HALF_ALPHA, HALF_ERROR, Method, Solution, Solver
+from .solvers.base import HALF_ALPHA, HALF_ERROR, Method, Solution, Solver, choose_method
 
 __all__ = [
     "HALF_ALPHA",
@@ -30,6 +30,7 @@ __all__ = [
     "Resolvents",
     "Solution",
     "Solver",
+    "choose_method",
     "estimate_trace",
     "extreme_exponent",
     "fix_signs",

@@ -25,8 +25,9 @@ DIVIDE_AND_CONQUER_ROWS = 500
 #: Vectors per product. More make a product cheaper per vector, but need a larger subspace.
 BLOCK_SIZE = 8
 
-#: Relative residual of the eigenpairs: ||M w - lambda w|| over the largest eigenvalue.
-RESIDUAL = 1e-9
+#: Smallest relative residual of the eigenpairs: ||M w - lambda w|| over the largest eigenvalue.
+#: The error of the eigenvalues is its square over the gap, which is at rounding level.
+SMALLEST_RESIDUAL = 1e-9
 
 #: Factor by which one block reduces the residual at most. It schedules the convergence checks.
 GAIN = 8.0
@@ -74,7 +75,7 @@ def leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def leading_eigenpairs_of(
-    apply: Apply, d: int, k: int, *, tol: float = RESIDUAL, may_form: bool = True
+    apply: Apply, d: int, k: int, *, tol: float = SMALLEST_RESIDUAL, may_form: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same for a d x d matrix that is given by its products with blocks of vectors.
 
@@ -89,7 +90,8 @@ def leading_eigenpairs_of(
     d, k : int
         Rows of M and number of eigenpairs.
     tol : float
-        Largest residual norm relative to the largest eigenvalue.
+        Largest residual norm relative to the largest eigenvalue, at least
+        ``SMALLEST_RESIDUAL``.
     may_form : bool
         Whether there is memory for a d x d matrix.
 
@@ -101,7 +103,7 @@ def leading_eigenpairs_of(
     >>> values.round(6)
     array([199., 198.])
     """
-    may_form = may_form and d <= FORMED_ROWS
+    may_form, tol = may_form and d <= FORMED_ROWS, max(tol, SMALLEST_RESIDUAL)
     if may_form and d < 2 * k + 4 * BLOCK_SIZE:
         return leading_eigenpairs(_formed(apply, d), k)
     with one_blas_thread():
@@ -147,8 +149,9 @@ def estimate_trace(apply: Apply, values: np.ndarray, vectors: np.ndarray) -> flo
     if d <= PROBES:
         return float(np.trace(apply(np.eye(d))))
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (d, PROBES))
-    signs -= vectors @ (vectors.T @ signs)
-    return float(values.sum() + np.einsum("ij,ij", signs, apply(signs)) / PROBES)
+    with one_blas_thread():
+        signs -= vectors @ (vectors.T @ signs)
+        return float(values.sum() + np.einsum("ij,ij", signs, apply(signs)) / PROBES)
 
 
 class KrylovBasis:
@@ -250,9 +253,10 @@ def _block_lanczos(
     apply: Apply, basis: KrylovBasis, k: int, tol: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Eigenvalues, eigenvectors and the largest residual norm of the k leading Ritz pairs."""
-    # Dimensions that citation graphs need for a residual of 1e-5, and further blocks below it.
-    blocks = 11 + max(0.0, math.log(1e-5 / tol) / math.log(GAIN))
-    check_at = 2.25 * k + BLOCK_SIZE * blocks
+    # Size of the subspace that citation graphs need for a residual of 1e-6, and more below it. A
+    # check takes as long as about three blocks.
+    n_blocks = 16 + max(0.0, math.log(1e-6 / tol) / math.log(GAIN))
+    check_at = 2 * k + BLOCK_SIZE * n_blocks
     restarts = 0
     while True:
         basis.grow(apply)

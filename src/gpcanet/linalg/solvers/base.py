@@ -133,7 +133,7 @@ class Solver:
         half: bool = False,
     ) -> None:
         self.alpha = float(alpha) if alpha > SMALLEST_ALPHA else 0.0
-        self.method = _choose_method(P) if method == "auto" else method
+        self.method = choose_method(P) if method == "auto" else method
         self.tol, self.n_iter, self.max_iter, self.half = tol, n_iter, max_iter, half
         if half:
             P = self._half_operator(P)
@@ -270,5 +270,6 @@ class Solver:
         )
 
 
-def _choose_method(P: BlockOperator) -> Method:
+def choose_method(P: BlockOperator) -> Method:
+    """The method of ``auto``: direct for small graphs with little fill-in, else Chebyshev."""
     return "direct" if isinstance(P, Propagation) and factorizes_well(P) else "chebyshev"

@@ -1,61 +1,165 @@
-"""What the documents name exists."""
+"""The documents name only what exists, and their examples run."""
 
 import importlib
 import re
 from pathlib import Path
 
 import pytest
+from test_layers import LAYERS
 from typer.testing import CliRunner
 
+import gpcanet
 from gpcanet.cli import app
 
 ROOT = Path(__file__).parent.parent
-THEORY = (ROOT / "docs" / "theory.md").read_text()
+DOCS = ROOT / "docs"
+RECORDS = sorted((DOCS / "decisions").glob("0*.md"))
 
-NAMED_TESTS = sorted(set(re.findall(r"`(tests/[\w/.]+)::(\w+)`", THEORY)))
-NAMED_OBJECTS = sorted(set(re.findall(r"`(gpcanet(?:\.\w+)+)`", THEORY)))
-
-
-@pytest.mark.parametrize(("path", "test"), NAMED_TESTS)
-def test_every_test_named_in_the_theory_exists(path, test):
-    assert f"def {test}(" in (ROOT / path).read_text()
-
-
-@pytest.mark.parametrize("name", NAMED_OBJECTS)
-def test_every_object_named_in_the_theory_exists(name):
-    module, attribute = name.rsplit(".", 1)
-    assert hasattr(importlib.import_module(module), attribute)
+#: Written by hand. docs/performance.md and docs/evidence.md are generated.
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(DOCS.glob("*.md")),
+    DOCS / "decisions" / "README.md",
+    *RECORDS,
+]
 
 
-def test_the_theory_names_tests_and_objects():
-    assert len(NAMED_TESTS) >= 10
-    assert len(NAMED_OBJECTS) >= 4
+def section(document, heading):
+    """Text of a document below a heading, up to the next heading of the same level."""
+    level = re.match("#+ ", heading)[0]
+    return re.split(f"(?m)^{level}", document.read_text().split(f"{heading}\n", 1)[1])[0]
+
+
+def resolve(name):
+    """The module, or the attribute of a module, with this dotted name."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        parent, _, attribute = name.rpartition(".")
+        if not parent:
+            raise
+        return getattr(resolve(parent), attribute)
+
+
+def named(pattern, *documents):
+    """All that a pattern finds in documents, each once."""
+    found = [re.findall(pattern, document.read_text()) for document in documents]
+    return sorted({name for names in found for name in names})
+
+
+# -- names --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", named(r"`(gpcanet(?:\.\w+)+)`", *DOCUMENTS))
+def test_every_named_object_exists(name):
+    assert resolve(name) is not None
+
+
+@pytest.mark.parametrize(("file", "test"), named(r"`(tests/[\w/.]+)::(\w+)`", *DOCUMENTS))
+def test_every_named_test_exists(file, test):
+    assert f"def {test}(" in (ROOT / file).read_text()
 
 
 @pytest.mark.parametrize(
-    "document",
-    [
-        "README.md",
-        "CONTRIBUTING.md",
-        "docs/decisions.md",
-        "docs/what-happens-if.md",
-        "docs/guide-path.md",
-        "docs/guide-init.md",
-        "docs/evidence.md",
-    ],
+    "path", named(r"((?:tests|benchmarks|reproduction|docs)/[\w/-]+\.\w+)", *DOCUMENTS)
 )
-def test_links_and_make_targets_of_the_documents_exist(document):
-    text = (ROOT / document).read_text()
+def test_every_named_file_exists(path):
+    assert (ROOT / path).is_file()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_and_make_targets_exist(document):
+    text = document.read_text()
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
-        assert ((ROOT / document).parent / target).exists()
+        assert (document.parent / target).exists(), target
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"(?m)(?:^|`)make (\w+)", text):
-        assert f"\n{target}:" in makefile
+        assert f"\n{target}:" in makefile, target
 
 
-def test_the_guide_to_alpha_runs():
-    """As it stands but for Cora, which digits play."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "guide-path.md").read_text(), re.S)
+def test_theory_names_tests_and_objects():
+    theory = DOCS / "theory.md"
+    assert len(named(r"`tests/[\w/.]+::\w+`", theory)) >= 10
+    assert len(named(r"`gpcanet(?:\.\w+)+`", theory)) >= 4
+
+
+def test_citation_has_the_version_of_the_package():
+    assert f"\nversion: {gpcanet.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+# -- architecture -------------------------------------------------------------------------
+
+ARCHITECTURE = DOCS / "architecture.md"
+
+
+def files_in_tree():
+    """Paths of all Python files in the tree of docs/architecture.md."""
+    folders, files = [], set()
+    for line in section(ARCHITECTURE, "## The tree").split("```")[1].strip().splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        entry = re.split(r"\s{2,}", line.strip())[0]
+        if entry.endswith("/"):
+            folders = [*folders[:depth], entry]
+        else:
+            files |= {"".join([*folders[:depth], name]) for name in entry.split(", ")}
+    return files
+
+
+def test_architecture_names_every_module_and_no_other():
+    package = ROOT / "src" / "gpcanet"
+    modules = {
+        str(file.relative_to(ROOT))
+        for file in package.rglob("*.py")
+        if file.name != "__init__.py" or file.parent == package
+    }
+    assert files_in_tree() == modules
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r"`(\w+(?:\.\w+)+)`", section(ARCHITECTURE, "## Data walks"))))
+)
+def test_every_name_in_the_data_walks_exists(name):
+    is_public = name[0].isupper()  # such as GPCA.fit_transform
+    prefix = "" if name.startswith("reproduction.") else "gpcanet."
+    assert resolve("gpcanet.estimators." + name if is_public else prefix + name) is not None
+
+
+def test_architecture_shows_the_layers_that_are_checked():
+    shown = section(ARCHITECTURE, "## Layers").split("```")[1].strip().splitlines()
+    checked = [
+        [name.removeprefix("gpcanet.") for name in layer if "__" not in name] for layer in LAYERS
+    ]
+    assert [line.split() for line in shown] == checked
+
+
+# -- decision records ---------------------------------------------------------------------
+
+HEADINGS = ["Context", "Decision", "Consequences"]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.stem)
+def test_record_has_its_headings_and_fits_on_half_a_page(record):
+    text = record.read_text()
+    assert text.startswith(f"# {int(record.name[:4])}. ")
+    assert re.findall("(?m)^## (.*)", text) in (HEADINGS, [*HEADINGS, "Measured by"])
+    assert len(text.splitlines()) <= 30
+
+
+def test_index_lists_every_record_once_with_its_title():
+    index = (DOCS / "decisions" / "README.md").read_text()
+    titles = {record.name: record.read_text().split("\n")[0] for record in RECORDS}
+    expected = [(name[:4], name, re.sub(r"# \d+\. ", "", title)) for name, title in titles.items()]
+    assert sorted(re.findall(r"- \[(\d+)\]\((.*)\): (.*)", index)) == expected
+    assert [int(record.name[:4]) for record in RECORDS] == list(range(1, len(RECORDS) + 1))
+
+
+# -- guides -------------------------------------------------------------------------------
+
+
+def test_guide_to_alpha_runs():
+    """Digits replace Cora, which would have to be fetched."""
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "guide-path.md").read_text(), re.DOTALL)
     assert len(blocks) == 4
     names = {}
     for block in blocks:
@@ -65,17 +169,17 @@ def test_the_guide_to_alpha_runs():
     assert names["model"].alpha == names["best"]
 
 
-def test_the_guide_to_initialisation_runs(monkeypatch):
-    """As it stands but for Cora, which digits play, and for the number of epochs."""
-    text = (ROOT / "docs" / "guide-init.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+def test_guide_to_initialisation_runs(monkeypatch):
+    """Digits replace Cora, and a few epochs replace many."""
+    text = (DOCS / "guide-init.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 3
     names = {}
     for block in blocks:
         exec(block.replace('"cora"', '"digits"').replace("epochs=100", "epochs=3"), names)
     assert names["report"].n_set == 14
     assert names["result"].epochs == 3
-    commands = re.search(r"```sh\n(.*?)```", text, re.S)[1].splitlines()
+    commands = re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1].splitlines()
     assert len(commands) == 3
     monkeypatch.setenv("GPCANET_OFFLINE", "1")
     for command in commands:

@@ -22,7 +22,7 @@ pytestmark = [
     ),
 ]
 
-# What closed-form models reached on the public split (docs/decisions.md), less a standard error
+# Accuracy of closed-form models on the public split (docs/performance.md), less a standard error
 # of 1,000 test nodes: rounding on another machine may move a few nodes.
 LEAST_ACCURACY = {"cora": 0.837 - 0.012, "citeseer": 0.726 - 0.014, "pubmed": 0.793 - 0.013}
 
@@ -77,7 +77,7 @@ def test_the_matrix_free_path_never_holds_a_dense_feature_matrix():
 @pytest.mark.parametrize("name", ["cora", pytest.param("pubmed", marks=pytest.mark.slow)])
 def test_a_cold_start_embeds_in_seconds(name, tmp_path):
     # An empty kernel cache: the first use on a new machine. The limit is generous, for a busy
-    # one; docs/decisions.md has what was measured.
+    # one; docs/performance.md has the measured times.
     script = (
         "from gpcanet import GPCA; from gpcanet.datasets import load\n"
         f"data = load({name!r})\n"

@@ -188,13 +188,14 @@ class Solver:
     def _without_ghost_factor(self, iterate: Any) -> Solve:
         """Solve without the ghost factor, which makes P self-adjoint, and add it by Woodbury.
 
-        The iteration is more accurate by the factor that the Woodbury formula may lose, so that
-        each correction reduces the residual.
+        The iteration is more accurate by the factors that the Woodbury formula and the change to
+        the maximum norm may lose, so that each correction reduces the residual.
         """
         P = self._system.P
         assert isinstance(P, Propagation)
         base = System(P.without_ghost_factor(), self.alpha)
         loss = 1 + self.alpha * (1 + self.alpha)
+        loss *= math.sqrt(P.mass.max() / P.mass.min())
         accuracy = min(self.tol, max(0.25 / loss, 8 * float(np.finfo(P.dtype).eps)))
         add_ghost_edges = woodbury(
             P, self.alpha, lambda U: iterate(base, U, accuracy, self.max_iter)[0]

@@ -1,20 +1,30 @@
-"""What an initialiser did to each layer."""
+"""The report of an initialiser: one entry per layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
 
 from ...errors import InputError
 
 
 @dataclass(frozen=True)
 class LayerReport:
-    """One layer: set, or left alone and why.
+    """Whether the weights of a layer were set, and if not, the reason.
 
-    ``kept`` is the share of the squared size of what the layer aggregates that its weights pass
-    on, for towers of a ``PNAConv`` all of them together; None where weights do not depend on data.
+    Attributes
+    ----------
+    name, kind : str
+        Name of the layer in the model and name of its class.
+    in_channels, out_channels : int or None
+        Shape of its weights; None if they were not reached.
+    is_set : bool
+        Whether the weights were set.
+    reason : str
+        Why the weights were not set.
+    kept : float or None
+        Share of the squared norm of the aggregated features that the weights pass on, for the
+        towers of a ``PNAConv`` all of them together. None if the weights do not depend on data.
     """
 
     name: str
@@ -26,22 +36,30 @@ class LayerReport:
     kept: float | None = None
 
     def __str__(self) -> str:
-        size = f"{self.in_channels} -> {self.out_channels}" if self.in_channels else ""
-        done = "set" if self.is_set else "left alone"
+        shape = f"{self.in_channels} -> {self.out_channels}" if self.in_channels else ""
+        state = "set" if self.is_set else "left alone"
         kept = "" if self.kept is None else f", keeps {self.kept:.1%}"
         reason = f": {self.reason}" if self.reason else ""
-        return f"{self.name:<24} {self.kind:<14} {size:<14} {done}{kept}{reason}"
+        return f"{self.name:<24} {self.kind:<14} {shape:<14} {state}{kept}{reason}"
 
 
 @dataclass(frozen=True)
 class InitReport:
-    """A line per layer, in the order in which they ran."""
+    """One entry per layer, in the order in which the layers ran.
+
+    Attributes
+    ----------
+    scheme : str
+        Name of the initialiser.
+    layers : tuple of LayerReport
+    """
 
     scheme: str
     layers: tuple[LayerReport, ...]
 
     @property
     def n_set(self) -> int:
+        """Number of layers whose weights were set."""
         return sum(layer.is_set for layer in self.layers)
 
     def __iter__(self) -> Iterator[LayerReport]:
@@ -55,15 +73,14 @@ class InitReport:
             if layer.name == name:
                 return layer
         names = ", ".join(layer.name for layer in self.layers)
-        raise KeyError(f"no layer {name!r}; there are {names}")
+        raise KeyError(f"there is no layer {name!r}; the layers are {names}")
 
-    def unless_nothing(self) -> Self:
-        """The report itself; an error if it tells of no layer that was set."""
+    def raise_if_empty(self) -> None:
+        """Raise an InputError if no layer was set."""
         if self.n_set == 0:
-            lines = "; ".join(f"{layer.name} ({layer.kind}): {layer.reason}" for layer in self)
-            raise InputError(f"no layer of the model was set: {lines or 'it has no weights'}")
-        return self
+            reasons = "; ".join(f"{layer.name} ({layer.kind}): {layer.reason}" for layer in self)
+            raise InputError(f"no layer of the model was set: {reasons or 'it has no weights'}")
 
     def __str__(self) -> str:
-        head = f"{self.scheme}: {self.n_set} of {len(self.layers)} layers set"
-        return "\n".join([head, *map(str, self.layers)])
+        title = f"{self.scheme}: {self.n_set} of {len(self.layers)} layers set"
+        return "\n".join([title, *map(str, self.layers)])

@@ -13,7 +13,8 @@ from gpcanet.nn.models import GPCANet
 from gpcanet.nn.propagation import GraphPropagation
 from gpcanet.nn.tensors import is_sparse
 from gpcanet.nn.training.data import NodeData, prepare_edges
-from gpcanet.nn.training.loop import Settings, train
+from gpcanet.nn.training.loop import train
+from gpcanet.nn.training.settings import Settings
 from gpcanet.nn.training.zoo import build_initialized_model
 from gpcanet.utils.outcome import Training
 

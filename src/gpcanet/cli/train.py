@@ -33,7 +33,8 @@ def run(
     results.check({}, data, checkpoint=checkpoint)
     try:
         from ..nn.training.data import NodeData
-        from ..nn.training.loop import Settings, predict_proba, train
+        from ..nn.training.loop import predict_proba, train
+        from ..nn.training.settings import Settings
         from ..nn.training.zoo import build_initialized_model
     except ModuleNotFoundError as error:
         raise InputError(

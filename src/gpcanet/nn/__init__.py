@@ -13,8 +13,9 @@ from .init.rules import register_layer
 from .models import GCN, GPCANet
 from .propagation import GraphPropagation
 from .training.data import NodeData
-from .training.loop import Settings, train
+from .training.loop import train
 from .training.partition import partition
+from .training.settings import Settings
 
 __all__ = [
     "GCN",

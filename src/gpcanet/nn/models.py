@@ -219,22 +219,15 @@ class GCN(pyg.GCN):
         x: Tensor,
         edge_index: EdgeInput,
         edge_weight: Tensor | None = None,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        batch_size: int | None = None,
-        num_sampled_nodes_per_hop: list[int] | None = None,
-        num_sampled_edges_per_hop: list[int] | None = None,
+        **kwargs: Any,
     ) -> Tensor:
         """Run the model; ``edge_index`` may be a tensor, a Graph or a GraphPropagation."""
         # With sampled neighbours every layer has its own edges.
-        if isinstance(x, Tensor) and num_sampled_nodes_per_hop is None:
+        if isinstance(x, Tensor) and kwargs.get("num_sampled_nodes_per_hop") is None:
             first: Any = self.convs[0]
             edge_index = first.propagation(edge_index, edge_weight, x.shape[0])
             edge_weight = None
-        return super().forward(
-            x, edge_index, edge_weight, edge_attr, batch, batch_size,
-            num_sampled_nodes_per_hop, num_sampled_edges_per_hop,
-        )  # fmt: skip
+        return super().forward(x, edge_index, edge_weight, **kwargs)
 
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> GCNConv:
         return GCNConv(in_channels, out_channels, **kwargs)

@@ -30,18 +30,10 @@ class LayerEigenvectors(NamedTuple):
 def layer_eigenvectors(
     H: Tensor, aggregate: Callable[[Tensor], Tensor], k: int, *, center: bool = False
 ) -> LayerEigenvectors:
-    """Compute the k leading eigenvectors of H^T F.
+    """Compute the k leading eigenvectors of H^T F for the input H of a layer, dense or sparse.
 
-    Parameters
-    ----------
-    H : Tensor of shape (n_nodes, in_channels)
-        Input of a layer, dense or sparse.
-    aggregate : callable
-        Maps a block of columns of H to the same columns of F.
-    k : int
-        Number of eigenvectors.
-    center : bool
-        Subtract the mean row from H.
+    ``aggregate`` maps a block of columns of H to the same columns of F. With ``center``, the mean
+    row is subtracted from H first.
     """
     if is_sparse(H):
         return _sparse_layer_eigenvectors(H, aggregate, k, center)
@@ -97,28 +89,12 @@ def mixing_matrix(
 ) -> np.ndarray:
     """Return the matrix C for which V C are the weights of a layer, V being eigenvectors.
 
-    With ``pairs`` the columns are v_1 .. v_h and -v_1 .. -v_(width - h), h being half the width
-    rounded up: a ReLU passes on the positive part of one and the negative part of the other, so
-    that no information is lost. If there are too few eigenvectors, random unit vectors in their
-    span are added (the "random projection of eigenvectors" of the paper).
-
-    Parameters
-    ----------
-    n_eigenvectors : int
-        Number of eigenvectors that there are.
-    width : int
-        Number of columns of the weight matrix.
-    pairs : bool
-        Use each eigenvector with both signs.
-    seed : int
-        Random seed of the additional columns.
-    tower, n_towers : int
-        Index and number of parallel layers with the same input; each gets its own eigenvectors.
-
-    Returns
-    -------
-    ndarray of shape (k, width)
-        Unit columns. k is the number of leading eigenvectors that are used.
+    C has ``width`` unit columns and one row per leading eigenvector that is used. With ``pairs``,
+    V C has the columns v_1 .. v_h and -v_1 .. -v_(width - h), h being half the width rounded up: a
+    ReLU passes on the positive part of one and the negative part of the other, so that no
+    information is lost. If there are too few eigenvectors, random unit vectors in their span are
+    added (the "random projection of eigenvectors" of the paper). Parallel layers with the same
+    input (towers) get different columns.
 
     Examples
     --------

@@ -1,9 +1,14 @@
-"""Random initialisers with the interface of ``gpca_init_``, for comparison."""
+"""Random initialisers with the interface of ``gpca_init_``, for comparison.
+
+They set all weights that ``gpca_init_`` can set. ``x`` and ``edge_index`` are needed only for a
+model with lazy layers.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,38 +23,23 @@ from .rules import LayerSkipped, find_layers, find_weights
 def xavier_init_(
     model: torch.nn.Module, x: Tensor | None = None, edge_index: EdgeInput = None, *, seed: int = 0
 ) -> InitReport:
-    """Set all weights that ``gpca_init_`` can set by Glorot's uniform distribution.
-
-    ``x`` and ``edge_index`` are needed only for a model with lazy layers.
-    """
+    """Set the weights of all layers by Glorot's uniform distribution."""
     return _random_init_("xavier", torch.nn.init.xavier_uniform_, model, x, edge_index, seed)
 
 
 def he_init_(
     model: torch.nn.Module, x: Tensor | None = None, edge_index: EdgeInput = None, *, seed: int = 0
 ) -> InitReport:
-    """Set all weights that ``gpca_init_`` can set by He's uniform distribution for ReLU.
-
-    ``x`` and ``edge_index`` are needed only for a model with lazy layers.
-    """
-
-    def fill(weight: Tensor, generator: torch.Generator) -> Tensor:
-        return torch.nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator)
-
+    """Set the weights of all layers by He's uniform distribution for ReLU."""
+    fill = partial(torch.nn.init.kaiming_uniform_, nonlinearity="relu")
     return _random_init_("he", fill, model, x, edge_index, seed)
 
 
 def orthogonal_init_(
     model: torch.nn.Module, x: Tensor | None = None, edge_index: EdgeInput = None, *, seed: int = 0
 ) -> InitReport:
-    """Set all weights that ``gpca_init_`` can set to random orthogonal matrices times sqrt(2).
-
-    ``x`` and ``edge_index`` are needed only for a model with lazy layers.
-    """
-
-    def fill(weight: Tensor, generator: torch.Generator) -> Tensor:
-        return torch.nn.init.orthogonal_(weight, gain=math.sqrt(2), generator=generator)
-
+    """Set the weights of all layers to random orthogonal matrices times sqrt(2)."""
+    fill = partial(torch.nn.init.orthogonal_, gain=math.sqrt(2))
     return _random_init_("orthogonal", fill, model, x, edge_index, seed)
 
 
@@ -76,10 +66,10 @@ def _random_init_(
         except LayerSkipped as error:
             reports.append(LayerReport(name, kind, reason=str(error)))
             continue
-        n_in, n_out = weights[0].matrix.shape
-        for weight in weights:
+        for weight in weights.values():
+            n_in, n_out = weight.shape
             # Drawn on the CPU, so that a seed gives the same weights on every device.
-            weight.matrix.copy_(fill(torch.empty(n_out, n_in), generator=generator).T)
+            weight.copy_(fill(torch.empty(n_out, n_in), generator=generator).T)
         reports.append(LayerReport(name, kind, n_in, n_out, is_set=True))
     report = InitReport(scheme, (*reports, *without_rule))
     report.raise_if_empty()

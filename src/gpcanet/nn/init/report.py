@@ -12,19 +12,9 @@ from ...errors import InputError
 class LayerReport:
     """Whether the weights of a layer were set, and if not, the reason.
 
-    Attributes
-    ----------
-    name, kind : str
-        Name of the layer in the model and name of its class.
-    in_channels, out_channels : int or None
-        Shape of its weights; None if they were not reached.
-    is_set : bool
-        Whether the weights were set.
-    reason : str
-        Why the weights were not set.
-    kept : float or None
-        Share of the squared norm of the aggregated features that the weights pass on, for the
-        towers of a ``PNAConv`` all of them together. None if the weights do not depend on data.
+    ``kind`` is the name of the class. ``kept`` is the share of the squared norm of the aggregated
+    features that the weights pass on (for the towers of a ``PNAConv``, all of them together), and
+    None for random weights.
     """
 
     name: str
@@ -45,14 +35,7 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class InitReport:
-    """One entry per layer, in the order in which the layers ran.
-
-    Attributes
-    ----------
-    scheme : str
-        Name of the initialiser.
-    layers : tuple of LayerReport
-    """
+    """Reports of all layers, in the order in which they ran; ``scheme`` is the initialiser."""
 
     scheme: str
     layers: tuple[LayerReport, ...]

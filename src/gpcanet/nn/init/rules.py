@@ -201,39 +201,27 @@ class LayerSkipped(Exception):
     """The weights of a layer cannot be set; the message is the reason in the report."""
 
 
-class Weight(NamedTuple):
-    """A parameter and its view of shape (in_channels, out_channels)."""
-
-    parameter: torch.nn.Parameter
-    is_transposed: bool
-
-    @property
-    def matrix(self) -> Tensor:
-        return self.parameter.T if self.is_transposed else self.parameter
-
-
-def find_weights(layer: torch.nn.Module, rule: Rule) -> list[Weight]:
-    """Return the weights that a rule names, each once.
+def find_weights(layer: torch.nn.Module, rule: Rule) -> dict[torch.nn.Parameter, Tensor]:
+    """Return the weights that a rule names, and their views of shape (in_channels, out_channels).
 
     Raises LayerSkipped if they cannot all be set to the same matrix.
     """
-    found: dict[int, Weight] = {}
+    weights: dict[torch.nn.Parameter, Tensor] = {}
     for owner, name in _attributes(layer, rule):
         value: Any = getattr(owner, name)
         if isinstance(value, LINEAR):
             owner, name, value = value, "weight", value.weight
         if name not in _own_parameters(owner):
             raise LayerSkipped("its weight is computed from others (parametrised or pruned)")
-        found[id(value)] = Weight(value, is_transposed=isinstance(owner, LINEAR))
-    weights = list(found.values())
+        weights[value] = value.T if isinstance(owner, LINEAR) else value
     if not weights:
         raise InputError(
             f"{type(layer).__name__} has no attribute {' or '.join(map(repr, rule.weights))}; "
             f"correct the names in register_layer"
         )
-    if len({weight.matrix.shape for weight in weights}) > 1:
+    if len({matrix.shape for matrix in weights.values()}) > 1:
         raise LayerSkipped("its weights have different shapes")
-    if not all(weight.parameter.requires_grad for weight in weights):
+    if not all(parameter.requires_grad for parameter in weights):
         raise LayerSkipped("its weights are frozen")
     return weights
 

@@ -39,22 +39,10 @@ class _ContainerInput(NamedTuple):
 
 
 class LayerSetter:
-    """Hooks that set the weights of a model, the previous weights, and a report.
+    """Sets the layers of a model, keeps their previous weights, and reports what was done.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-    aggregate : callable
-        ``aggregate(layer, own, H)`` returns F for columns H of a layer's input; ``own`` is the
-        aggregation of the layer itself.
-    center : bool
-        Subtract the mean row from the input of each layer.
-    pairs : bool
-        Use each eigenvector with both signs.
-    skip : collection of str
-        Names of layers to leave alone.
-    seed : int
-        Random seed of additional columns.
+    ``aggregate(layer, own, H)`` returns F for columns H of a layer's input; ``own`` is the
+    aggregation of the layer itself. With ``center``, H is the centred input.
     """
 
     def __init__(
@@ -77,7 +65,7 @@ class LayerSetter:
         self.skip = skip
         self.previous: dict[str, list[tuple[Tensor, Tensor]]] = {}  # weights and their old values
         self.reports: dict[str, LayerReport] = {}
-        self.written: set[int] = set()  # ids of parameters
+        self.written: set[torch.nn.Parameter] = set()
         self.container: _ContainerInput | None = None
 
     @contextmanager
@@ -152,15 +140,16 @@ class LayerSetter:
         if name in self.skip:
             raise LayerSkipped("skipped on request")
         weights = find_weights(layer, rule)
-        if self.written & {id(weight.parameter) for weight in weights}:
+        if self.written & weights.keys():
             raise LayerSkipped("shares its weights with a layer that was set before")
-        n_in, n_out = weights[0].matrix.shape
+        matrices = list(weights.values())
+        n_in, n_out = matrices[0].shape
         if H.shape[-1] != n_in:
             raise InputError(
                 f"layer {name} has {n_in} input features but gets {H.shape[-1]}; give x with the "
                 f"features that the model expects"
             )
-        check_same_dtype(H, weights[0].matrix, f"layer {name}")
+        check_same_dtype(H, matrices[0], f"layer {name}")
         if H.dim() != 2:
             if not isinstance(layer, LINEAR):
                 raise LayerSkipped(f"its input has {H.dim()} dimensions")
@@ -177,10 +166,10 @@ class LayerSetter:
         found = layer_eigenvectors(H, aggregate, len(C), center=self.center)
         gain = max(1.0, found.gain * self._container_gain(name, H, tower))
         values = torch.from_numpy(np.tile(found.vectors @ C / gain, copies))
-        self.previous[name] = [(weight.matrix, weight.matrix.clone()) for weight in weights]
-        for weight in weights:
-            weight.matrix.copy_(values)
-            self.written.add(id(weight.parameter))
+        self.previous[name] = [(matrix, matrix.clone()) for matrix in matrices]
+        for matrix in matrices:
+            matrix.copy_(values)
+        self.written |= weights.keys()
         self.reports[name] = LayerReport(
             name, type(layer).__name__, n_in, n_out, is_set=True, kept=found.kept
         )

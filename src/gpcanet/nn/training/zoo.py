@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -30,8 +31,16 @@ APPNP_TELEPORT = 0.1
 class MLP(torch.nn.Module):
     """Multi-layer perceptron that accepts edges and ignores them."""
 
-    def __init__(self, *widths: int, dropout: float) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        out_channels: int,
+        dropout: float,
+    ) -> None:
         super().__init__()
+        widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
         self.layers = torch.nn.ModuleList(torch.nn.Linear(*pair) for pair in pairwise(widths))
         self.dropout = Dropout(dropout)
 
@@ -44,36 +53,25 @@ class MLP(torch.nn.Module):
 class APPNP(torch.nn.Module):
     """Multi-layer perceptron whose predictions are propagated."""
 
-    def __init__(self, *widths: int, dropout: float) -> None:
+    def __init__(self, *args: Any) -> None:
         super().__init__()
-        self.mlp = MLP(*widths, dropout=dropout)
+        self.mlp = MLP(*args)
         self.propagate = pyg.APPNP(APPNP_STEPS, APPNP_TELEPORT)
 
     def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
         return self.propagate(self.mlp(x), edge_index, edge_weight)
 
 
-class SGC(pyg.SGConv):
-    """One linear layer on features after some propagation steps."""
-
-    def __init__(self, in_channels: int, out_channels: int, steps: int) -> None:
-        super().__init__(in_channels, out_channels, K=steps)
-
-
-def _widths(n_in: int, hidden: int, layers: int, n_out: int) -> list[int]:
-    return [n_in, *[hidden] * (layers - 1), n_out]
-
-
-#: Called with in_channels, hidden, layers, out_channels and dropout.
+#: Called with in_channels, hidden_channels, num_layers, out_channels and dropout.
 MODELS: dict[str, Callable[..., torch.nn.Module]] = {
-    "gcn": lambda i, h, n, o, dropout, **kwargs: GCN(i, h, n, o, dropout=dropout, **kwargs),
-    "sage": lambda i, h, n, o, dropout: pyg.GraphSAGE(i, h, n, o, dropout=dropout),
-    "gat": lambda i, h, n, o, dropout: pyg.GAT(i, h, n, o, dropout=dropout),
-    "gatv2": lambda i, h, n, o, dropout: pyg.GAT(i, h, n, o, dropout=dropout, v2=True),
-    "gin": lambda i, h, n, o, dropout: pyg.GIN(i, h, n, o, dropout=dropout),
-    "appnp": lambda i, h, n, o, dropout: APPNP(*_widths(i, h, n, o), dropout=dropout),
-    "mlp": lambda i, h, n, o, dropout: MLP(*_widths(i, h, n, o), dropout=dropout),
-    "sgc": lambda i, h, n, o, dropout: SGC(i, o, n),
+    "gcn": GCN,
+    "sage": pyg.GraphSAGE,
+    "gat": pyg.GAT,
+    "gatv2": partial(pyg.GAT, v2=True),
+    "gin": pyg.GIN,
+    "appnp": APPNP,
+    "mlp": MLP,
+    "sgc": lambda i, hidden, n, o, dropout: pyg.SGConv(i, o, K=n),
     "gpcanet": GPCANet,
 }
 

@@ -24,7 +24,6 @@ from gpcanet.nn import (
     Settings,
     TrainingDivergedError,
     gpca_init_,
-    partition,
     train,
 )
 from gpcanet.nn.training.loop import predict_proba
@@ -336,36 +335,6 @@ def test_pyg_data_is_accepted(data):
         train(model(), Data(x=pyg_data.x, edge_index=edges, y=pyg_data.y))
 
 
-def test_bad_data(data):
-    nodes = NodeData.of(data)
-    with pytest.raises(ValueError, match="the split has no validation nodes"):
-        NodeData(nodes.x, nodes.graph, nodes.y, nodes.train, nodes.test[:0], nodes.test).check()
-    with pytest.raises(
-        ValueError, match=r"shape \(399, 16\) and labels of shape \(400,\) for 400 nodes"
-    ):
-        NodeData(nodes.x[1:], nodes.graph, nodes.y, nodes.train, nodes.test, nodes.test).check()
-    unknown = nodes.y.clone()
-    unknown[nodes.train[0]] = -1
-    with pytest.raises(ValueError, match="a train node has no label"):
-        NodeData(nodes.x, nodes.graph, unknown, nodes.train, nodes.test, nodes.test).check()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"epochs": 0}, "epochs=0 must be at least 1"),
-        ({"lr": -1.0}, "lr=-1.0 must be finite and at least 0"),
-        ({"parts_per_batch": 2}, "parts_per_batch=2 must be at most parts=1"),
-        ({"patience": 0}, "patience=0 must be at least 1"),
-        ({"seed": -1}, "seed=-1 must be in"),
-        ({"device": "gpu"}, "device='gpu' cannot be used here"),
-    ],
-)
-def test_bad_settings(settings, message):
-    with pytest.raises(ValueError, match=message):
-        Settings(**settings)
-
-
 @pytest.mark.parametrize("kind", [GCN, GPCANet, pyg.GCN, pyg.GraphSAGE])
 def test_training_on_sparse_and_dense_features_is_equal(data, kind):
     X = np.where(np.asarray(data.X) > 5, data.X, 0).astype(np.float32)
@@ -386,16 +355,3 @@ def test_deep_model_learns_faster_with_gpca_weights(data):
     gpca_init_(nets[1], nodes.x, nodes.graph)
     losses = [train(net, nodes, Settings(epochs=15, lr=0.01)).curve[-1]["loss"] for net in nets]
     assert losses[1] < losses[0]
-
-
-def test_partition_contains_every_node_once_and_is_reproducible(data):
-    parts, again = (partition(data.graph, 5, seed=1) for _ in range(2))
-    assert len(parts) == 5
-    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(400))
-    for part, same in zip(parts, again, strict=True):
-        np.testing.assert_array_equal(part, same)
-    assert max(map(len, parts)) < 1.2 * 80
-    inside = sum(data.graph.subgraph(part).n_edges for part in parts)
-    assert inside > 1.5 * data.graph.n_edges / 5  # more than random parts have
-    with pytest.raises(ValueError, match=r"n_parts=0 must be in \[1, 400\]"):
-        partition(data.graph, 0)

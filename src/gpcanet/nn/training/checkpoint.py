@@ -139,39 +139,45 @@ def check_same(path: Path, part: str, stored: dict[str, Any], expected: dict[str
             )
 
 
-# -- state of the random generators and the optimizer ---------------------------------------
+# -- state of a training ------------------------------------------------------------------
 
 
-def random_state(device: torch.device) -> dict[str, Tensor]:
-    """Return the states of the random generators by name."""
-    states = {"random.cpu": torch.get_rng_state()}
+def copy_state(
+    model: torch.nn.Module, optimizer: torch.optim.Optimizer, device: torch.device
+) -> dict[str, Tensor]:
+    """Return copies of the weights, the optimizer state and the random state by name."""
+    state = {f"model.{name}": value for name, value in model.state_dict().items()}
+    for index, values in optimizer.state_dict()["state"].items():
+        for name, value in values.items():
+            state[f"optimizer.{index}.{name}"] = torch.as_tensor(value)
+    state["random.cpu"] = torch.get_rng_state()
     if device.type == "cuda":
-        states["random.cuda"] = torch.cuda.get_rng_state(device)
-    return states
+        state["random.cuda"] = torch.cuda.get_rng_state(device)
+    return {name: tensor.clone() for name, tensor in state.items()}
 
 
-def restore_random_state(tensors: dict[str, Tensor], device: torch.device) -> None:
-    """Set the random generators to the states from ``random_state``."""
-    torch.set_rng_state(tensors["random.cpu"])
-    if device.type == "cuda" and "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"], device)
+def restore_state(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    device: torch.device,
+    state: dict[str, Tensor],
+) -> None:
+    """Set the weights, the optimizer state and the random state to those of ``copy_state``."""
+    model.load_state_dict(with_prefix("model.", state))
+    values: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in with_prefix("optimizer.", state).items():
+        index, name = key.split(".")
+        values.setdefault(int(index), {})[name] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": values})
+    torch.set_rng_state(state["random.cpu"])
+    if device.type == "cuda" and "random.cuda" in state:
+        torch.cuda.set_rng_state(state["random.cuda"], device)
 
 
-def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the state of an optimizer as tensors by name."""
-    state = optimizer.state_dict()["state"]
+def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names start with a prefix, by the rest of their names."""
     return {
-        f"optimizer.{index}.{name}": torch.as_tensor(value)
-        for index, values in state.items()
-        for name, value in values.items()
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
     }
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Set an optimizer to the state from ``optimizer_state``."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        if key.startswith("optimizer."):
-            _, index, name = key.split(".")
-            state.setdefault(int(index), {})[name] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -25,14 +25,13 @@ from ..conv import storing_means
 from .checkpoint import (
     check_same,
     checkpoint_lock,
+    copy_state,
     describe_model,
     fingerprint,
-    optimizer_state,
-    random_state,
     read_checkpoint,
-    restore_optimizer,
-    restore_random_state,
+    restore_state,
     to_json,
+    with_prefix,
     write_checkpoint,
 )
 from .data import NodeData, densify_if_needed, prepare_edges, translating_torch_errors
@@ -264,10 +263,7 @@ class _TrainingLoop:
         """Copy the state between two epochs; an interrupt may come in the middle of one."""
         if self.path is None:
             return
-        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        tensors |= optimizer_state(self.optimizer)
-        tensors |= random_state(self.data.x.device)
-        tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+        tensors = copy_state(self.model, self.optimizer, self.data.x.device)
         tensors |= {f"best.{name}": value for name, value in self.best_weights.items()}
         self.snapshot = tensors, replace(self.result, curve=self.result.curve[:])
 
@@ -288,16 +284,6 @@ class _TrainingLoop:
         tensors, notes = read_checkpoint(path)
         for part, expected in self.identity.items():
             check_same(path, part, notes[part], expected)
-        self.model.load_state_dict(_with_prefix("model.", tensors))
-        self.best_weights = _with_prefix("best.", tensors)
-        restore_optimizer(self.optimizer, tensors)
-        restore_random_state(tensors, self.data.x.device)
+        restore_state(self.model, self.optimizer, self.data.x.device, tensors)
+        self.best_weights = with_prefix("best.", tensors)
         self.result = Training(**notes["result"])
-
-
-def _with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }

@@ -26,7 +26,7 @@ EPOCHS = {"whole": 60, "parts": 6}  # 20 steps an epoch in parts
 def measure(way: str, n_nodes: int) -> dict[str, Any]:
     from gpcanet.datasets import block_model
     from gpcanet.nn import NodeData, Settings, train
-    from gpcanet.nn.training.start import starting_model
+    from gpcanet.nn.training.zoo import build_initialized_model
 
     data = NodeData.of(
         block_model(
@@ -34,7 +34,7 @@ def measure(way: str, n_nodes: int) -> dict[str, Any]:
             homophily=0.5, feature_noise=6.0,
         )
     )  # fmt: skip
-    model, _ = starting_model("gcn", data, init="gpca", layers=3, hidden=128, dropout=0.2)
+    model, _ = build_initialized_model("gcn", data, init="gpca", layers=3, hidden=128, dropout=0.2)
     settings = Settings(epochs=EPOCHS[way], lr=0.01, weight_decay=0.0, eval_every=2, **WAYS[way])
     result = train(model, data, settings)
     return {

@@ -33,13 +33,13 @@ def run(cell: tuple[int, str, int]) -> dict[str, Any]:
 
     from gpcanet.datasets import load
     from gpcanet.nn import NodeData, Settings, train
-    from gpcanet.nn.training.start import starting_model
+    from gpcanet.nn.training.zoo import build_initialized_model
 
     layers, init, seed = cell
     torch.set_num_threads(1)
     data = NodeData.of(load("cora"))
     dropout, decay = SHALLOW if layers == 2 else DEEP
-    model, _ = starting_model(
+    model, _ = build_initialized_model(
         "gcn", data, init=init, seed=seed, layers=layers, hidden=128, dropout=dropout
     )
     result = train(model, data, Settings(epochs=EPOCHS[layers], weight_decay=decay, seed=seed))

@@ -8,13 +8,14 @@ from typing import Any
 import torch
 
 from gpcanet.nn.dropout import Dropout
-from gpcanet.nn.init.weights import eigenvectors_needed, mixing
+from gpcanet.nn.init.eigenvectors import mixing_matrix
 from gpcanet.nn.models import GPCANet
 from gpcanet.nn.propagation import GraphPropagation
 from gpcanet.nn.tensors import is_sparse
-from gpcanet.nn.training.data import NodeData, edges_for
-from gpcanet.nn.training.loop import Settings, train
-from gpcanet.nn.training.start import starting_model
+from gpcanet.nn.training.data import NodeData, prepare_edges
+from gpcanet.nn.training.loop import train
+from gpcanet.nn.training.settings import Settings
+from gpcanet.nn.training.zoo import build_initialized_model
 from gpcanet.utils.outcome import Training
 
 from .cells import Cell
@@ -37,7 +38,7 @@ def train_network(cell: Cell, source: Source) -> Training:
     """Build, initialise and train what a cell describes."""
     setup, seed = cell.setup, cell.seed
     data = _nodes(setup.dataset, cell.split, source)
-    model, _ = starting_model(
+    model, _ = build_initialized_model(
         setup.method, data, init=setup.get("init", "gpca"), seed=seed, **setup.some(*OF_MODEL)
     )
     if isinstance(model, GPCANet):
@@ -53,16 +54,15 @@ def train_network(cell: Cell, source: Source) -> Training:
 @torch.no_grad()
 def _pretrain_by_one_triangle_(model: GPCANet, data: NodeData, seed: int) -> None:
     """``pretrain_`` as the authors' code does it (``embeddings.one_triangle_embedding``)."""
-    P: GraphPropagation = edges_for(model, data).edge_index
+    P: GraphPropagation = prepare_edges(model, data).edge_index
     x = data.x
     for layer in model.convs:
         conv: Any = layer
         H = (x.to_dense() if is_sparse(x) else x).double()
         H = H - H.mean(0)
-        F = conv._propagate(P, H.float()).double()
-        k = eigenvectors_needed(conv.out_channels, conv.in_channels, pairs=True)
-        vectors = upper_triangle_vectors((H.T @ F).numpy(), k)
-        weight = vectors @ mixing(k, conv.out_channels, pairs=True, seed=seed)
-        conv.weight.copy_(torch.from_numpy(weight))
-        conv.seen.zero_()
+        F = conv.aggregate(P, H.float()).double()
+        C = mixing_matrix(conv.in_channels, conv.out_channels, pairs=True, seed=seed)
+        vectors = upper_triangle_vectors((H.T @ F).numpy(), len(C))
+        conv.weight.copy_(torch.from_numpy(vectors @ C))
+        conv.reset_mean()
         x = torch.relu(conv(x, P))

@@ -115,7 +115,7 @@ def test_a_checkpoint_is_gone_on_from(gpcanet, files, tmp_path):
         look["loss"] for look in whole["curve"][1:]
     ]
     other = gpcanet(*train, "--hidden", 16)
-    assert "is of another model: convs.0.bias is [8] there and [16] here" in other.complaint
+    assert "in its model, convs.0.bias is [8] instead of [16]" in other.complaint
     path.write_bytes(path.read_bytes()[:100])
     assert "is not a training checkpoint of GPCANet, or is damaged" in gpcanet(*train).complaint
 

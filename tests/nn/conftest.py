@@ -1,4 +1,4 @@
-"""A small graph with features and labels, as tensors."""
+"""A small graph with features and labels as tensors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Deep models of every kind of layer, to be initialised."""
+"""Deep models with every kind of layer."""
 
 import torch
 import torch_geometric.nn as pyg
@@ -9,7 +9,7 @@ DEPTH, WIDTH = 5, 8
 
 
 class Stack(torch.nn.Module):
-    """Convolutions with a ReLU between them and a linear head."""
+    """Convolutions with ReLU and batch normalisation, and a linear head."""
 
     def __init__(self, make, width=WIDTH):
         super().__init__()
@@ -46,10 +46,10 @@ class PredictThenPropagate(torch.nn.Module):
         self.mlp = torch.nn.Sequential(
             torch.nn.Linear(10, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, 3)
         )
-        self.spread = pyg.APPNP(5, 0.1)
+        self.propagate = pyg.APPNP(5, 0.1)
 
     def forward(self, x, edge_index):
-        return self.spread(self.mlp(x), edge_index)
+        return self.propagate(self.mlp(x), edge_index)
 
 
 CONVOLUTIONS = {
@@ -104,6 +104,6 @@ class _IgnoresEdges(torch.nn.Module):
         return self.linear(x)
 
 
-def made(name):
+def make_model(name):
     torch.manual_seed(0)
     return MODELS[name]()

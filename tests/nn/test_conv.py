@@ -1,4 +1,4 @@
-"""GPCAConv against a dense reference, and as PyG's GCNConv."""
+"""GPCAConv against a dense reference, and GCNConv against PyG's."""
 
 import copy
 
@@ -12,8 +12,8 @@ from truth import dense_P
 
 import gpcanet.nn.propagation
 from gpcanet.nn import GCN, GCNConv, GPCAConv, GraphPropagation, NodeData
-from gpcanet.nn.conv import keeping_means
-from gpcanet.nn.training.data import edges_for
+from gpcanet.nn.conv import storing_means
+from gpcanet.nn.training.data import prepare_edges
 
 DOUBLE = torch.float64
 
@@ -35,7 +35,7 @@ def dense_forward(conv, P, x):
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
 @pytest.mark.parametrize("options", [{}, {"learn_alpha": True}, {"n_iter": "taylor"},
                                      {"center": False, "n_iter": 1}])  # fmt: skip
-def test_output_and_gradients_are_those_of_the_dense_layer(
+def test_output_and_gradients_equal_dense_layer(
     blocks, x, edge_index, visible, out_channels, beta, normalization, options
 ):
     torch.manual_seed(0)
@@ -52,7 +52,7 @@ def test_output_and_gradients_are_those_of_the_dense_layer(
 
 
 @pytest.mark.parametrize("learn_alpha", [False, True])
-def test_gradcheck(x, edge_index, learn_alpha):
+def test_gradients_pass_gradcheck(x, edge_index, learn_alpha):
     conv = GPCAConv(10, 2, 3.0, learn_alpha=learn_alpha).double()
     inputs = x.clone().requires_grad_()
     names = [name for name, _ in conv.named_parameters()]
@@ -65,7 +65,7 @@ def test_gradcheck(x, edge_index, learn_alpha):
     assert torch.autograd.gradcheck(run, (inputs, *conv.parameters()), fast_mode=True)
 
 
-def test_with_alpha_1_and_the_taylor_series_it_is_a_gcn_layer(x, edge_index):
+def test_taylor_series_with_alpha_1_equals_gcn_layer(x, edge_index):
     torch.manual_seed(0)
     theirs = pyg.GCNConv(10, 6).double()
     torch.nn.init.normal_(theirs.bias)
@@ -77,7 +77,7 @@ def test_with_alpha_1_and_the_taylor_series_it_is_a_gcn_layer(x, edge_index):
 
 
 @pytest.mark.parametrize("out_channels", [4, 10, 30])
-def test_our_gcn_layer_is_theirs(x, edge_index, out_channels):
+def test_gcn_layer_equals_pyg(x, edge_index, out_channels):
     torch.manual_seed(0)
     ours, theirs = GCNConv(10, out_channels).double(), pyg.GCNConv(10, out_channels).double()
     theirs.load_state_dict(ours.state_dict())
@@ -95,7 +95,7 @@ def test_our_gcn_layer_is_theirs(x, edge_index, out_channels):
 
 
 @pytest.mark.parametrize("out_channels", [4, 30])
-def test_a_gcn_layer_of_the_random_walk_takes_means(blocks, x, edge_index, out_channels):
+def test_random_walk_gcn_layer_averages_neighbours(blocks, x, edge_index, out_channels):
     torch.manual_seed(0)
     conv = GCNConv(10, out_channels, normalization="rw").double()
     P = torch.from_numpy(dense_P(blocks.graph, "rw"))
@@ -108,33 +108,35 @@ def test_a_gcn_layer_of_the_random_walk_takes_means(blocks, x, edge_index, out_c
     torch.testing.assert_close(*gradients)
 
 
-def test_a_model_gets_edges_of_its_normalization(blocks):
+def test_edges_are_prepared_with_the_normalization_of_the_model(blocks):
     data = NodeData.of(blocks)
     for kind in ("sym", "rw"):
-        assert edges_for(GCN(10, 8, 2, 3, normalization=kind), data)[0].normalization == kind
+        assert prepare_edges(GCN(10, 8, 2, 3, normalization=kind), data)[0].normalization == kind
     mixed = torch.nn.ModuleList([GCNConv(10, 8), GCNConv(8, 3, normalization="rw")])
-    assert edges_for(mixed, data)[0] is data.edge_index
+    assert prepare_edges(mixed, data)[0] is data.edge_index
     with pytest.raises(ValueError, match="normalization='l' must be one of"):
         GCNConv(3, 2, normalization="l")
 
 
-def test_a_propagation_of_another_normalization_is_refused(x, edge_index):
+def test_propagation_of_another_normalization_is_an_error(x, edge_index):
     layer, P = GCNConv(10, 4, normalization="rw").double(), GraphPropagation(edge_index)
-    with pytest.raises(ValueError, match="of normalization='sym', this layer of 'rw'; make both"):
+    with pytest.raises(
+        ValueError, match="has normalization='sym' and the layer normalization='rw'; use"
+    ):
         layer(x, P)
     same = GraphPropagation(edge_index, normalization="rw")
     torch.testing.assert_close(layer(x, same), layer(x, edge_index))
     assert repr(layer) == "GCNConv(10, 4, normalization='rw')"
 
 
-def test_our_gcn_is_theirs(x, edge_index):
+def test_gcn_equals_pyg(x, edge_index):
     torch.manual_seed(0)
     ours, theirs = (kind(10, 8, 4, 3).double() for kind in (GCN, pyg.GCN))
     theirs.load_state_dict(ours.state_dict())
     torch.testing.assert_close(ours(x, edge_index), theirs(x, edge_index))
 
 
-def test_sparse_features_give_what_dense_ones_do(x, edge_index):
+def test_sparse_and_dense_features_give_equal_outputs(x, edge_index):
     sparse = torch.where(x > 1, x, 0)
     for conv in (GPCAConv(10, 16, 2.0).double(), GCNConv(10, 16).double()):
         expected = conv(sparse, edge_index)
@@ -142,7 +144,7 @@ def test_sparse_features_give_what_dense_ones_do(x, edge_index):
             torch.testing.assert_close(conv(form, edge_index), expected)
 
 
-def test_a_mini_batch_is_centred_by_the_mean_of_the_whole_graph(blocks, x, edge_index):
+def test_mini_batch_is_centred_by_the_stored_mean_of_the_whole_graph(blocks, x, edge_index):
     conv = GPCAConv(10, 4, 2.0).double()
     conv(x, edge_index)
     torch.testing.assert_close(conv.mean, x.mean(0))
@@ -154,21 +156,21 @@ def test_a_mini_batch_is_centred_by_the_mean_of_the_whole_graph(blocks, x, edge_
     expected = P.fixed_point(x[part] - x.mean(0), 2.0, 5) @ conv.weight + conv.bias
     torch.testing.assert_close(out, expected)
     conv.eval()
-    conv(x + 5, edge_index)  # a look at something else leaves no trace
+    conv(x + 5, edge_index)  # evaluation does not store the mean
     torch.testing.assert_close(conv.mean, x.mean(0))
-    with keeping_means(conv):
+    with storing_means(conv):
         conv(x + 2, edge_index)
     torch.testing.assert_close(conv.mean, x.mean(0) + 2)
     conv.train()
-    conv(x + 1, edge_index)  # the whole graph again, features having moved
+    conv(x + 1, edge_index)  # the whole graph again with other features
     torch.testing.assert_close(conv.mean, x.mean(0) + 1)
     conv.reset_parameters()
     assert not conv.mean.any()
-    assert conv.seen == 0
+    assert conv.mean_n_nodes == 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_other_precisions(x, edge_index, dtype):
+def test_other_dtypes(x, edge_index, dtype):
     conv = GPCAConv(10, 4, 2.0).to(dtype)
     with torch.no_grad():
         out = conv(x.to(dtype), edge_index)
@@ -177,7 +179,7 @@ def test_other_precisions(x, edge_index, dtype):
     assert torch.isfinite(out).all()
 
 
-def test_a_learnt_alpha_moves_and_stays_positive(x, edge_index):
+def test_learnt_alpha_changes_and_stays_positive(x, edge_index):
     conv = GPCAConv(10, 4, 0.1, learn_alpha=True).double()
     optimizer = torch.optim.SGD(conv.parameters(), lr=0.1)
     for _ in range(5):
@@ -186,7 +188,7 @@ def test_a_learnt_alpha_moves_and_stays_positive(x, edge_index):
     alpha = conv.alpha.detach().item()
     assert alpha > 0
     assert alpha != pytest.approx(0.1)
-    assert "alpha=0.1" in repr(conv)  # what it was made with: a description does not change
+    assert "alpha=0.1" in repr(conv)  # the initial value
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ def test_a_learnt_alpha_moves_and_stays_positive(x, edge_index):
         ({"beta": 2.0}, r"beta=2.0 must be in \[0, 1\]"),
         ({"n_iter": -1}, "n_iter=-1 must be at least 0"),
         ({"normalization": "l"}, "normalization='l' must be one of"),
-        ({"alpha": 0.0, "learn_alpha": True}, "alpha=0.0 cannot be learnt from"),
+        ({"alpha": 0.0, "learn_alpha": True}, "alpha=0.0 must be positive to be learnt"),
     ],
 )
 def test_bad_settings(arguments, message):
@@ -205,13 +207,13 @@ def test_bad_settings(arguments, message):
 
 
 def test_bad_input(x, edge_index):
-    with pytest.raises(ValueError, match=r"shape \(120, 9\) for a layer of 10 in_channels"):
+    with pytest.raises(ValueError, match=r"shape \(120, 9\), but the layer has in_channels=10"):
         GPCAConv(10, 2).double()(x[:, :9], edge_index)
     with pytest.raises(ValueError, match=r"beta=0\.5 adds ghost edges"):
         GPCAConv(10, 2, beta=0.5).double()(x, edge_index)
 
 
-def test_two_passes_before_a_backward_pass(blocks, x, edge_index):
+def test_two_forward_passes_before_one_backward_pass(blocks, x, edge_index):
     conv = GPCAConv(10, 4, 2.0).double()
     conv(x, edge_index)
     part = blocks.graph.subgraph(range(50))
@@ -219,27 +221,29 @@ def test_two_passes_before_a_backward_pass(blocks, x, edge_index):
     assert torch.isfinite(conv.weight.grad).all()
 
 
-def test_edges_made_in_inference_mode(x, edge_index):
+def test_inference_mode(x, edge_index):
     conv = GPCAConv(10, 4, 2.0).double()
     expected = conv(x, edge_index).detach()
     with torch.inference_mode():
         torch.testing.assert_close(conv(x.clone(), edge_index.clone()), expected)
 
 
-def test_weights_that_would_be_lost_are_refused(blocks, x, edge_index):
+def test_edge_weights_that_would_be_ignored_are_errors(blocks, x, edge_index):
     conv = GCNConv(10, 4).double()
     weights = torch.ones(edge_index.shape[1], dtype=DOUBLE)
-    with pytest.raises(ValueError, match="edge_weight goes with an edge_index"):
+    with pytest.raises(ValueError, match="edges that are not an edge_index have their own weights"):
         conv(x, blocks.graph, weights)
-    with pytest.raises(ValueError, match="edge_weight is learnt, which this propagation does not"):
+    with pytest.raises(
+        ValueError, match="edge_weight requires a gradient, which this propagation does not"
+    ):
         conv(x, edge_index, weights.requires_grad_())
 
 
 # -- graphs that change between two calls -----------------------------------------------------
 
 
-def rewritten(tensor, values, how):
-    """Write values into a tensor in one of the ways torch allows, some of which it cannot see."""
+def overwrite(tensor, values, how):
+    """Write values into a tensor; torch does not notice all of these ways."""
     if how == "in place":
         tensor.copy_(values)
     elif how == "data":
@@ -259,7 +263,7 @@ def ring(order):
     weights=st.lists(st.floats(0.5, 4), min_size=8, max_size=8),
     how=st.sampled_from(["in place", "data", "numpy"]),
 )
-def test_a_graph_that_is_written_to_counts_as_it_is_now(orders, weights, how):
+def test_edges_that_are_overwritten_are_used_with_their_new_values(orders, weights, how):
     torch.manual_seed(0)
     x, (before, after) = torch.randn(8, 3), map(ring, orders)
     second = torch.tensor(weights * 2)
@@ -267,15 +271,15 @@ def test_a_graph_that_is_written_to_counts_as_it_is_now(orders, weights, how):
         layer = kind(3, 2)
         edges, edge_weight = before.clone(), torch.ones(16)
         layer(x, edges, edge_weight)
-        rewritten(edges, after, how)
+        overwrite(edges, after, how)
         torch.testing.assert_close(layer(x, edges, edge_weight), layer(x, after))
-        rewritten(edge_weight, second, how)
+        overwrite(edge_weight, second, how)
         torch.testing.assert_close(layer(x, edges, edge_weight), layer(x, after, second))
     ours, theirs = GCN(3, 4, 2, 2), pyg.GCN(3, 4, 2, 2)
     theirs.load_state_dict(ours.state_dict())
     edges = before.clone()
     torch.testing.assert_close(ours(x, edges), theirs(x, edges))
-    rewritten(edges, after, how)
+    overwrite(edges, after, how)
     torch.testing.assert_close(ours(x, edges), theirs(x, edges))
 
 
@@ -286,7 +290,7 @@ def test_a_graph_that_is_written_to_counts_as_it_is_now(orders, weights, how):
         lambda kind: kind.GCN(10, 4, 3, 3, cached=True),
     ],
 )
-def test_a_cached_layer_keeps_its_first_graph_as_in_pyg(x, edge_index, make):
+def test_cached_layer_keeps_its_first_graph_as_in_pyg(x, edge_index, make):
     ours, theirs = make(gpcanet.nn).double(), make(pyg).double()
     theirs.load_state_dict(ours.state_dict())
     other = edge_index[:, :40]
@@ -295,7 +299,7 @@ def test_a_cached_layer_keeps_its_first_graph_as_in_pyg(x, edge_index, make):
         torch.testing.assert_close(ours(x, edges), theirs(x, edges))
     first = ours(x, edge_index)
     assert torch.equal(copy.deepcopy(ours)(x, other), first)
-    # A propagation that was prepared by the caller is used as it is, and is not kept.
+    # A GraphPropagation is used in place of the cache, and is not cached.
     assert not torch.allclose(ours(x, GraphPropagation(other, n_nodes=120)), first)
     assert torch.equal(ours(x, other), first)
     weights = copy.deepcopy(ours.state_dict())
@@ -304,11 +308,11 @@ def test_a_cached_layer_keeps_its_first_graph_as_in_pyg(x, edge_index, make):
     assert not torch.allclose(ours(x, other), first)
 
 
-def test_edges_are_prepared_once_per_call_or_once_if_cached(x, edge_index, monkeypatch):
+def test_edges_are_prepared_once_per_call_or_only_once_if_cached(x, edge_index, monkeypatch):
     prepared = []
     monkeypatch.setattr(
-        "gpcanet.nn.propagation.graph_of",
-        lambda *args, read=gpcanet.nn.propagation.graph_of: prepared.append(1) or read(*args),
+        "gpcanet.nn.propagation.to_graph",
+        lambda *args, read=gpcanet.nn.propagation.to_graph: prepared.append(1) or read(*args),
     )
     for cached, calls in ((False, 3), (True, 1)):
         prepared.clear()

@@ -1,4 +1,4 @@
-"""Dropout does what torch's does, by other random numbers."""
+"""Dropout has the properties of torch's dropout."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from gpcanet.nn.dropout import Dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.2, 0.5, 0.9])
-def test_the_right_share_is_dropped_and_the_rest_is_scaled_up(p):
+def test_share_of_dropped_entries_and_scale_of_the_others(p):
     torch.manual_seed(0)
     out = Dropout(p)(torch.ones(1000, 200))
     share = float((out == 0).double().mean())
@@ -24,7 +24,7 @@ def test_entries_are_dropped_independently():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_values_are_kept_or_dropped_and_the_type_stays(dtype):
+def test_values_are_scaled_or_zero_and_dtype_is_preserved(dtype):
     torch.manual_seed(1)
     x = torch.randn(50, 20, dtype=dtype)
     before = x.clone()
@@ -34,20 +34,20 @@ def test_values_are_kept_or_dropped_and_the_type_stays(dtype):
     assert torch.equal(x, before)
 
 
-def test_nothing_is_dropped_when_it_should_not():
+def test_nothing_is_dropped_in_evaluation_or_with_p_0():
     x = torch.randn(30, 5)
     assert torch.equal(Dropout(0.5).eval()(x), x)
     state = torch.get_rng_state()
     assert torch.equal(Dropout(0.0)(x), x)
     assert torch.equal(Dropout(0.5).eval()(x), x)
-    assert torch.equal(torch.get_rng_state(), state)  # nor is a random number used up
+    assert torch.equal(torch.get_rng_state(), state)  # no random number is drawn
 
 
-def test_with_probability_one_all_is_dropped():
+def test_everything_is_dropped_with_p_1():
     assert not Dropout(1.0)(torch.ones(10, 3)).any()
 
 
-def test_the_seed_of_torch_decides():
+def test_torch_seed_makes_it_reproducible():
     x, dropout = torch.ones(100, 10), Dropout(0.5)
     torch.manual_seed(3)
     first, second = dropout(x), dropout(x)
@@ -59,7 +59,7 @@ def test_the_seed_of_torch_decides():
     assert not torch.equal(dropout(x), first)
 
 
-def test_the_gradient_is_the_mask():
+def test_gradient_equals_mask():
     torch.manual_seed(0)
     x = torch.rand(40, 30).add(0.5).requires_grad_()
     out = Dropout(0.3)(x)
@@ -68,20 +68,20 @@ def test_the_gradient_is_the_mask():
     assert x.grad.unique().tolist() == pytest.approx([0, 1 / 0.7])
 
 
-def test_in_place():
+def test_inplace():
     x = torch.ones(40, 30)
     assert Dropout(0.5, inplace=True)(x) is x
     assert x.unique().tolist() == [0, 2]
 
 
-def test_the_mean_of_many_is_the_input():
+def test_expectation_equals_input():
     torch.manual_seed(0)
     x, dropout = torch.linspace(-2, 2, 50), Dropout(0.5)
     mean = torch.stack([dropout(x) for _ in range(4000)]).mean(0)
-    # The spread of one is |x|.
+    # The standard deviation of one sample is |x|.
     assert float(((mean - x).abs() / x.abs()).max()) < 5 * 4000**-0.5
 
 
-def test_bad_probabilities_are_refused_as_by_torch():
+def test_invalid_probability_is_an_error():
     with pytest.raises(ValueError, match="between 0 and 1"):
         Dropout(1.5)

@@ -1,4 +1,4 @@
-"""GPCANet: pre-training is the core's GPCA, layer by layer."""
+"""GPCANet: pre-training equals GPCA, layer by layer."""
 
 import numpy as np
 import pytest
@@ -11,24 +11,24 @@ from gpcanet.nn import GPCANet
 
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
 @pytest.mark.parametrize(("beta", "ghost"), [(0.0, "balanced"), (0.2, "balanced"), (0.2, "paper")])
-def test_the_first_layer_is_gpca(blocks, x, edge_index, visible, normalization, beta, ghost):
+def test_first_layer_equals_gpca(blocks, x, edge_index, visible, normalization, beta, ghost):
     model = GPCANet(
         10, 4, 1, 3, act=None, alpha=5.0, beta=beta, normalization=normalization, ghost=ghost
     ).double()
     model.pretrain_(x, edge_index, visible)
-    core = GPCA(
+    gpca = GPCA(
         4, alpha=5.0, beta=beta, normalization=normalization, ghost=ghost,
         solver="fixed-point", n_iter=5,
     )  # fmt: skip
-    Z = core.fit_transform(x.numpy(), visible.numpy(), graph=blocks.graph)
+    Z = gpca.fit_transform(x.numpy(), visible.numpy(), graph=blocks.graph)
     weight = model.convs[0].weight.detach().numpy()
-    np.testing.assert_allclose(weight, core.components_.T, atol=1e-6)
+    np.testing.assert_allclose(weight, gpca.components_.T, atol=1e-6)
     found = model.convs[0](x, edge_index, y=visible).detach().numpy()
     np.testing.assert_allclose(found, Z, atol=1e-6)
 
 
 @pytest.mark.parametrize("options", [{"n_iter": "taylor"}, {"center": False}])
-def test_other_layers_are_set_by_their_own_forward_pass(x, edge_index, options):
+def test_weights_of_taylor_and_uncentred_layers_are_eigenvectors(x, edge_index, options):
     model = GPCANet(10, 3, 1, 3, act=None, alpha=1.0, **options).double()
     model.pretrain_(x, edge_index)
     H = x - x.mean(0) if options.get("center", True) else x
@@ -43,7 +43,7 @@ def test_other_layers_are_set_by_their_own_forward_pass(x, edge_index, options):
 
 
 @pytest.mark.parametrize("width", [1, 5, 8, 33])
-def test_layers_are_pairs_of_exact_width_whatever_it_is(x, edge_index, width):
+def test_weights_are_pairs_for_any_width(x, edge_index, width):
     model = GPCANet(10, width, 3, 3, alpha=[1.0, 2.0, 3.0]).double()
     report = model.pretrain_(x, edge_index)
     assert [layer.is_set for layer in report] == [True, True, True, False]
@@ -55,24 +55,24 @@ def test_layers_are_pairs_of_exact_width_whatever_it_is(x, edge_index, width):
     assert torch.isfinite(model(x, edge_index)).all()
 
 
-def test_each_layer_is_gpca_of_the_one_before(blocks, x, edge_index):
+def test_each_layer_equals_gpca_of_previous_output(blocks, x, edge_index):
     model = GPCANet(10, 6, 2, 3, alpha=3.0).double()
     model.pretrain_(x, edge_index)
     H = torch.relu(model.convs[0](x, edge_index)).detach().numpy()
-    core = GPCA(3, alpha=3.0, solver="fixed-point", n_iter=5).fit(H, graph=blocks.graph)
+    gpca = GPCA(3, alpha=3.0, solver="fixed-point", n_iter=5).fit(H, graph=blocks.graph)
     weight = model.convs[1].weight.detach().numpy()
-    np.testing.assert_allclose(weight[:, :3], core.components_.T, atol=1e-6)
+    np.testing.assert_allclose(weight[:, :3], gpca.components_.T, atol=1e-6)
 
 
 @pytest.mark.parametrize("act", [torch.relu, torch.nn.functional.relu, torch.nn.ReLU(), "relu"])
-def test_a_relu_is_known_by_what_it_does(x, edge_index, act):
+def test_relu_is_recognised_in_any_form(x, edge_index, act):
     model = GPCANet(10, 6, 1, 3, act=act).double()
     model.pretrain_(x, edge_index)
     weight = model.convs[0].weight.detach()
     torch.testing.assert_close(weight[:, 3:], -weight[:, :3])
 
 
-def test_the_head_stays_and_frozen_layers_learn_nothing(x, edge_index):
+def test_pretrain_keeps_the_head_and_freeze_disables_gradients(x, edge_index):
     model = GPCANet(10, 6, 2, 3, head_layers=2)
     head = [parameter.clone() for parameter in model.head.parameters()]
     model.pretrain_(x.float(), edge_index)
@@ -85,7 +85,7 @@ def test_the_head_stays_and_frozen_layers_learn_nothing(x, edge_index):
     assert len(model.head) == 2
 
 
-def test_it_is_called_like_the_models_of_pyg(x, edge_index):
+def test_model_has_the_interface_of_pyg_models(x, edge_index):
     arguments = {"in_channels": 10, "hidden_channels": 8, "num_layers": 2, "out_channels": 3}
     ours, theirs = GPCANet(**arguments, dropout=0.5), pyg.GCN(**arguments, dropout=0.5)
     assert ours(x.float(), edge_index).shape == theirs(x.float(), edge_index).shape
@@ -96,7 +96,7 @@ def test_it_is_called_like_the_models_of_pyg(x, edge_index):
     assert torch.equal(ours(x.float(), edge_index), ours(x.float(), edge_index))
 
 
-def test_sparse_features_are_pretrained_as_dense_ones(x, edge_index):
+def test_pretraining_on_sparse_and_dense_features_is_equal(x, edge_index):
     sparse = torch.where(x > 1, x, 0)
     models = [GPCANet(10, 6, 2, 3).double() for _ in range(2)]
     models[0].pretrain_(sparse, edge_index)
@@ -118,6 +118,6 @@ def test_bad_settings(arguments, message):
         GPCANet(10, 4, 3, 2, **arguments)
 
 
-def test_labels_are_needed_for_ghost_edges(x, edge_index):
+def test_ghost_edges_require_labels(x, edge_index):
     with pytest.raises(ValueError, match=r"beta=0\.1 adds ghost edges"):
         GPCANet(10, 4, 1, 2, beta=0.1).pretrain_(x.float(), edge_index)

@@ -1,4 +1,4 @@
-"""Deep networks on Cora, from GPCA's weights and from random ones."""
+"""Deep networks on Cora with GPCA weights and with random weights."""
 
 import os
 
@@ -7,7 +7,7 @@ import pytest
 from gpcanet.datasets import load
 from gpcanet.datasets.places import DATA_DIR_VARIABLE
 from gpcanet.nn import NodeData, Settings, train
-from gpcanet.nn.training.start import starting_model
+from gpcanet.nn.training.zoo import build_initialized_model
 
 pytestmark = [
     pytest.mark.real_data,
@@ -23,20 +23,20 @@ def cora():
 
 
 def accuracy(data, init, *, epochs, **shape):
-    model, _ = starting_model("gcn", data, init=init, **shape)
+    model, _ = build_initialized_model("gcn", data, init=init, **shape)
     decay = 5e-3 if shape["layers"] == 2 else 5e-4
     result = train(model, data, Settings(epochs=epochs, weight_decay=decay, eval_every=5))
     return result.accuracy["test"]
 
 
 @pytest.mark.slow
-def test_a_gcn_of_15_layers_trains_from_gpcas_weights_and_hardly_from_xaviers(cora):
+def test_gcn_with_15_layers_trains_from_gpca_weights_but_hardly_from_xavier_weights(cora):
     shape = {"layers": 15, "hidden": 64, "dropout": 0.0}
     gpca, xavier = (accuracy(cora, init, epochs=80, **shape) for init in ("gpca", "xavier"))
     assert gpca > 0.7
     assert gpca > xavier + 0.2
 
 
-def test_two_layers_reach_what_gcns_do(cora):
+def test_gcn_with_two_layers_reaches_the_published_accuracy(cora):
     shape = {"layers": 2, "hidden": 64, "dropout": 0.5}
     assert accuracy(cora, "gpca", epochs=150, **shape) > 0.81 - 0.012

@@ -33,8 +33,9 @@ def run(
     results.check({}, data, checkpoint=checkpoint)
     try:
         from ..nn.training.data import NodeData
-        from ..nn.training.loop import Settings, probabilities_of, train
-        from ..nn.training.start import starting_model
+        from ..nn.training.loop import predict_proba, train
+        from ..nn.training.settings import Settings
+        from ..nn.training.zoo import build_initialized_model
     except ModuleNotFoundError as error:
         raise InputError(
             f"{error.name} is not installed; pip install 'gpcanet[nn]' brings what training needs"
@@ -50,7 +51,9 @@ def run(
         dataset = hold_out(dataset, how.seed, test=TEST_SHARE, validation=VALIDATION_SHARE)
     nodes = NodeData.of(dataset)
     with console.phase("initialising"):
-        model, told = starting_model(model_name, nodes, init=init, seed=how.seed, **shape, **gpca)
+        model, told = build_initialized_model(
+            model_name, nodes, init=init, seed=how.seed, **shape, **gpca
+        )
     for line in str(told).splitlines():
         console.note(line)
     with console.phase("training"):
@@ -68,7 +71,7 @@ def run(
         f"{100 * result.accuracy['validation']:.1f} %"
     )
 
-    probabilities = probabilities_of(model, nodes)
+    probabilities = predict_proba(model, nodes)
     names = np.arange(dataset.n_classes) if dataset.class_names is None else dataset.class_names
     names = names[: probabilities.shape[1]]  # the last ones may have lost all their nodes
     if results.output is not None:

@@ -1,20 +1,21 @@
-"""GPCA in PyTorch: layers, models, an initialiser for every GNN, and the loop that trains them.
+"""GPCA in PyTorch: layers, models, initialisers of graph networks, and training.
 
-Needs the extra ``nn``: torch, torch-geometric, safetensors and pymetis.
+Requires the extra ``nn``: torch, torch-geometric, safetensors and pymetis.
 """
 
 from ..errors import TrainingDivergedError
 from ..utils.outcome import Training
 from .conv import GCNConv, GPCAConv
 from .init.gpca import gpca_init_
-from .init.layers import register_layer
 from .init.random import he_init_, orthogonal_init_, xavier_init_
 from .init.report import InitReport, LayerReport
+from .init.rules import register_layer
 from .models import GCN, GPCANet
 from .propagation import GraphPropagation
 from .training.data import NodeData
-from .training.loop import Settings, train
+from .training.loop import train
 from .training.partition import partition
+from .training.settings import Settings
 
 __all__ = [
     "GCN",

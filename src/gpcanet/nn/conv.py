@@ -1,7 +1,8 @@
-"""GPCAConv, a layer of GPCANet; and PyG's GCNConv with our propagation."""
+"""GPCAConv, the layer of GPCANet, and PyG's GCNConv with a faster propagation."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -15,38 +16,44 @@ from torch_geometric.nn.inits import glorot, zeros
 from ..errors import InputError
 from ..linalg import GhostForm, Normalization
 from ..utils.checks import check_choice, check_number
-from .checks import check_layer_input
-from .propagation import Edges, GraphPropagation, as_propagation
+from .propagation import EdgeInput, GraphPropagation, to_propagation
+from .tensors import check_layer_input, is_sparse
 
-#: Steps of the fixed point, or the first-order Taylor series, (1 - alpha) H + alpha P H.
+#: Number of fixed-point steps, or "taylor" for (1 - alpha) H + alpha P H.
 Steps = int | Literal["taylor"]
 
 
 class GPCAConv(torch.nn.Module):
-    """One layer of GPCANet (Algorithm 1 of the paper): centre, propagate, project.
+    """GPCA layer (Algorithm 1 of the paper): centre, propagate, project.
 
-    With H the input less its mean, F after ``n_iter`` steps of
-    ``F <- alpha/(1+alpha) P F + 1/(1+alpha) H``, the output is ``F W + b``.
+    H is the centred input, F the result of ``n_iter`` steps of
+    ``F <- alpha/(1+alpha) P F + 1/(1+alpha) H``, and the output is ``F W + b``.
 
     Parameters
     ----------
     in_channels, out_channels : int
+        Size of each input and output row.
     alpha : float
-        How much neighbours are drawn together; 0 ignores the graph.
+        Strength of the graph regularisation; 0 ignores the graph.
     beta : float
-        Share of ghost edges between nodes of equal label; ``forward`` then needs ``y``.
+        Share of the ghost edges between nodes of equal label. If positive, ``forward`` requires
+        ``y``.
     n_iter : int or "taylor"
-        Steps of the fixed point. ``"taylor"`` is the first-order series instead; with ``alpha=1``
-        and ``center=False`` the layer then is a GCN layer.
+        Number of fixed-point steps. ``"taylor"`` is the first-order Taylor series
+        ``(1 - alpha) H + alpha P H``; with ``alpha=1`` and ``center=False`` the layer is then a
+        GCN layer.
     normalization : {"sym", "rw"}
+        Symmetric or random-walk normalisation of the adjacency matrix.
     ghost : {"balanced", "paper"}
+        Form of the ghost edges, as in ``GPCA``.
     center : bool
-        Subtract the mean row. It is that of the whole graph: a pass over at least as many nodes
-        as any before takes its own mean, and keeps it while training; a smaller one, a
-        mini-batch, uses the mean that was kept.
+        Subtract the mean row of the whole graph. A forward pass with fewer nodes than the largest
+        one so far is a mini-batch and uses the stored mean; any other pass uses the mean of its
+        own input and, in training mode, stores it.
     bias : bool
+        Learn an additive bias.
     learn_alpha : bool
-        Let alpha be a parameter, held as its logarithm.
+        Learn alpha, parametrised by its logarithm.
 
     Examples
     --------
@@ -56,7 +63,7 @@ class GPCAConv(torch.nn.Module):
     """
 
     mean: Tensor
-    seen: Tensor
+    mean_n_nodes: Tensor
 
     def __init__(
         self,
@@ -82,67 +89,82 @@ class GPCAConv(torch.nn.Module):
         if n_iter != "taylor":
             check_number("n_iter", n_iter, 0, advice="or use n_iter='taylor'", integer=True)
         if learn_alpha and alpha <= 0:
-            raise InputError(f"alpha={alpha} cannot be learnt from; start from one above 0")
+            raise InputError(f"alpha={alpha} must be positive to be learnt; use alpha=1")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.beta, self.n_iter, self.center = float(beta), n_iter, center
         self.normalization, self.ghost = normalization, ghost
         self.initial_alpha = float(alpha)
-        self.keeps_mean = False  # in evaluation mode, too
+        self.stores_mean_in_eval = False
         self.weight = torch.nn.Parameter(torch.empty(in_channels, out_channels))
         self.bias = torch.nn.Parameter(torch.empty(out_channels)) if bias else None
         self.log_alpha = torch.nn.Parameter(torch.empty(())) if learn_alpha else None
         self.register_buffer("mean", torch.zeros(in_channels))
-        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("mean_n_nodes", torch.zeros((), dtype=torch.int64))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Reset the parameters and forget the stored mean."""
         glorot(self.weight)
         zeros(self.bias)
-        self.mean.zero_()
-        self.seen.zero_()
+        self.reset_mean()
         if self.log_alpha is not None:
-            torch.nn.init.constant_(self.log_alpha, float(torch.tensor(self.initial_alpha).log()))
+            torch.nn.init.constant_(self.log_alpha, math.log(self.initial_alpha))
+
+    def reset_mean(self) -> None:
+        """Forget the stored mean: the next forward pass stores a new one, whatever its size."""
+        self.mean.zero_()
+        self.mean_n_nodes.zero_()
 
     @property
     def alpha(self) -> float | Tensor:
-        """The strength of the graph, a tensor where it is learnt."""
+        """Strength of the graph regularisation; a tensor if it is learnt."""
         return self.initial_alpha if self.log_alpha is None else self.log_alpha.exp()
 
     def forward(
         self,
         x: Tensor,
-        edge_index: Edges,
+        edge_index: EdgeInput,
         edge_weight: Tensor | None = None,
         y: Tensor | None = None,
     ) -> Tensor:
-        """Rows of the output for rows of x.
+        """Run the layer.
 
-        ``edge_index`` may also be a sparse adjacency, a ``Graph``, or a ``GraphPropagation``,
-        whose own normalisation, labels and beta then count. Edges are prepared in every call;
-        a ``GraphPropagation`` is prepared once.
+        Parameters
+        ----------
+        x : Tensor of shape (n_nodes, in_channels)
+            Node features, dense or sparse.
+        edge_index : Tensor, Graph or GraphPropagation
+            Edges are prepared in every call. A ``GraphPropagation`` is prepared once; its own
+            normalisation, labels and beta are used.
+        edge_weight : Tensor, optional
+            Edge weights.
+        y : Tensor of shape (n_nodes,), optional
+            Class of each node, -1 for unlabelled nodes. Used if beta > 0.
         """
         check_layer_input(x, self.weight, self.in_channels)
         P = self.propagation(edge_index, edge_weight, x.shape[0], y)
-        mean = self._mean_of(x) if self.center else None
-        # All is linear, so what is narrower goes through the graph. A sparse x stays sparse.
-        if x.layout != torch.strided or self.out_channels < self.in_channels:
+        mean = self._choose_mean(x) if self.center else None
+        # The layer is linear, so the narrower of input and output is propagated. A sparse x is
+        # projected first, which keeps it sparse.
+        if is_sparse(x) or self.out_channels < self.in_channels:
             out = x @ self.weight
             out = out if mean is None else out - mean @ self.weight
-            out = self._propagate(P, out)
+            out = self.aggregate(P, out)
         else:
-            out = self._propagate(P, x if mean is None else x - mean) @ self.weight
+            out = self.aggregate(P, x if mean is None else x - mean) @ self.weight
         return out if self.bias is None else out + self.bias
 
     def propagation(
-        self, edges: Edges, edge_weight: Tensor | None, n_nodes: int, y: Tensor | None = None
+        self, edges: EdgeInput, edge_weight: Tensor | None, n_nodes: int, y: Tensor | None = None
     ) -> GraphPropagation:
-        """The propagation matrix of some edges; a given one is returned as it is."""
-        return as_propagation(
+        """Return the propagation matrix of some edges; a GraphPropagation is returned unchanged."""
+        return to_propagation(
             edges, edge_weight, n_nodes,
             normalization=self.normalization, y=y, beta=self.beta, ghost=self.ghost,
         )  # fmt: skip
 
-    def _propagate(self, P: GraphPropagation, H: Tensor) -> Tensor:
+    def aggregate(self, P: GraphPropagation, H: Tensor) -> Tensor:
+        """Return F for centred features H."""
         if self.n_iter != "taylor":
             return P.fixed_point(H, self.alpha, self.n_iter)
         product = P @ H
@@ -150,16 +172,16 @@ class GPCAConv(torch.nn.Module):
             return product
         return (1 - self.alpha) * H + self.alpha * product
 
-    def _mean_of(self, x: Tensor) -> Tensor:
-        if x.shape[0] < int(self.seen):
-            return self.mean.clone()  # the buffer may be written to before a backward pass
-        if x.layout == torch.strided:
-            mean = x.mean(0)
-        else:
+    def _choose_mean(self, x: Tensor) -> Tensor:
+        if x.shape[0] < int(self.mean_n_nodes):
+            return self.mean.clone()  # the buffer may change before the backward pass
+        if is_sparse(x):
             mean = torch.sparse.sum(x.to_sparse_coo(), 0).to_dense() / x.shape[0]
-        if self.training or self.keeps_mean or not int(self.seen):
+        else:
+            mean = x.mean(0)
+        if self.training or self.stores_mean_in_eval or not int(self.mean_n_nodes):
             self.mean.copy_(mean.detach())
-            self.seen.fill_(x.shape[0])
+            self.mean_n_nodes.fill_(x.shape[0])
         return mean
 
     def extra_repr(self) -> str:
@@ -173,32 +195,40 @@ class GPCAConv(torch.nn.Module):
 
 
 @contextmanager
-def keeping_means(model: torch.nn.Module) -> Iterator[None]:
-    """Let GPCA layers keep the means of a pass in evaluation mode.
+def storing_means(model: torch.nn.Module) -> Iterator[None]:
+    """Let GPCA layers store means in evaluation mode, too.
 
-    Who trains on parts of a graph sees all of it only when it looks at the accuracies.
+    In training on parts of a graph, only evaluation passes the whole graph to the layers.
     """
     layers = [module for module in model.modules() if isinstance(module, GPCAConv)]
     for layer in layers:
-        layer.keeps_mean = True
+        layer.stores_mean_in_eval = True
     try:
         yield
     finally:
         for layer in layers:
-            layer.keeps_mean = False
+            layer.stores_mean_in_eval = False
 
 
 class GCNConv(pyg.GCNConv):
-    """PyG's ``GCNConv`` through our propagation: the same numbers in less time and memory.
+    """PyG's ``GCNConv`` with a faster propagation that uses less memory.
 
-    Parameters and their names are PyG's, so that weights go from one to the other. The graph is
-    undirected, its own self-loops are left out, and every node gets one of weight 1; what PyG
-    does otherwise (``improved``, ``normalize=False``, ``add_self_loops=False``) is not to be had.
-    ``normalization="rw"``, the mean of a node and its neighbours, is, which PyG has not.
+    The parameters have the same names, so a ``state_dict`` fits both. The graph is undirected and
+    every node has one self-loop of weight 1; ``improved``, ``normalize=False`` and
+    ``add_self_loops=False`` are not supported.
 
-    Edges are prepared in every call; a ``GraphPropagation`` in their place is prepared once.
-    With ``cached=True`` the layer keeps the first edges it gets and ignores all later ones, so
-    this is for transductive learning only, as in PyG. ``reset_parameters`` clears the cache.
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Size of each input and output row; -1 derives ``in_channels`` from the first input.
+    bias : bool
+        Learn an additive bias.
+    normalization : {"sym", "rw"}
+        Symmetric normalisation as in PyG, or the mean over a node and its neighbours.
+    cached : bool
+        Keep the edges of the first call and ignore those of later calls, as in PyG. Use it for
+        transductive learning only. ``reset_parameters`` clears the cache. Without a cache the
+        edges are prepared in every call; a ``GraphPropagation`` is prepared once.
     """
 
     _cached_propagation: GraphPropagation | None
@@ -217,16 +247,20 @@ class GCNConv(pyg.GCNConv):
         self.normalization = normalization
 
     def reset_parameters(self) -> None:
+        """Reset the parameters and clear the cache."""
         super().reset_parameters()
         self._cached_propagation = None
 
-    def forward(self, x: Tensor, edge_index: Edges, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, edge_index: EdgeInput, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        """Run the layer; ``edge_index`` may be a tensor, a Graph or a GraphPropagation."""
         weight: Any = self.lin.weight
         if is_lazy(weight):
             self.lin.initialize_parameters(self.lin, (x,))
         check_layer_input(x, weight, weight.shape[1])
         P = self.propagation(edge_index, edge_weight, x.shape[0])
-        if x.layout != torch.strided:
+        if is_sparse(x):
             out = P @ (x @ weight.T)
         elif weight.shape[0] <= weight.shape[1]:
             out = P @ self.lin(x)
@@ -235,22 +269,22 @@ class GCNConv(pyg.GCNConv):
         return out if self.bias is None else out + self.bias
 
     def propagation(
-        self, edges: Edges, edge_weight: Tensor | None, n_nodes: int
+        self, edges: EdgeInput, edge_weight: Tensor | None, n_nodes: int
     ) -> GraphPropagation:
-        """The propagation matrix of some edges; a given one must have this normalization."""
+        """Return the propagation matrix of some edges, or the cached one."""
         is_given = isinstance(edges, GraphPropagation)
         if self._cached_propagation is not None and not is_given:
             return self._cached_propagation
-        P = as_propagation(edges, edge_weight, n_nodes, normalization=self.normalization)
+        P = to_propagation(edges, edge_weight, n_nodes, normalization=self.normalization)
         if P.normalization != self.normalization:
             raise InputError(
-                f"the propagation is of normalization={P.normalization!r}, this layer of "
-                f"{self.normalization!r}; make both the same"
+                f"the GraphPropagation has normalization={P.normalization!r} and the layer "
+                f"normalization={self.normalization!r}; use the same for both"
             )
         if self.cached and not is_given:
             self._cached_propagation = P
         return P
 
     def __repr__(self) -> str:
-        how = "" if self.normalization == "sym" else f", normalization={self.normalization!r}"
-        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}{how})"
+        suffix = "" if self.normalization == "sym" else f", normalization={self.normalization!r}"
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}{suffix})"

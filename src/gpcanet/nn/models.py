@@ -1,4 +1,4 @@
-"""GPCANet: stacked GPCA layers with a head; and a GCN with our propagation."""
+"""GPCANet: stacked GPCA layers with a linear head, and PyG's GCN with a faster propagation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from ..errors import InputError
 from ..estimators.gpca import GPCA
 from ..linalg import GhostForm, Normalization
 from ..utils.checks import check_number
-from .checks import check_finite_features, check_layer_input
-from .conv import GCNConv, GPCAConv
+from .conv import GCNConv, GPCAConv, Steps
 from .dropout import Dropout
-from .init.directions import leading_directions
+from .init.eigenvectors import layer_eigenvectors, mixing_matrix
 from .init.report import InitReport, LayerReport
-from .init.weights import eigenvectors_needed, mixing
-from .propagation import Edges, GraphPropagation
-from .tensors import to_numpy_or_scipy
+from .propagation import EdgeInput, GraphPropagation
+from .tensors import check_finite_features, check_layer_input, to_numpy_or_scipy
 
 
 class GPCANet(torch.nn.Module):
@@ -32,26 +30,27 @@ class GPCANet(torch.nn.Module):
     Parameters
     ----------
     in_channels : int
+        Number of features.
     hidden_channels : int
         Width of every GPCA layer.
     num_layers : int
-        GPCA layers, the head not counted.
+        Number of GPCA layers, without the head.
     out_channels : int
-        Classes, the width of the output.
+        Width of the output, the number of classes.
     dropout : float
-        After each layer, while training.
+        Dropout probability after each layer.
     act : str, callable or None
-        Activation after each GPCA layer. If it is a ReLU, ``pretrain_`` sets weights in pairs of
-        plus and minus an eigenvector.
+        Activation after each GPCA layer. If it is a ReLU, ``pretrain_`` uses each eigenvector
+        with both signs.
     alpha : float or sequence of float
-        One for all layers, or one each.
+        Strength of the graph regularisation, for all layers or for each layer.
     beta : float
-        Share of ghost edges; ``pretrain_`` and ``forward`` then need ``y``.
-    n_iter : int or "taylor"
-    normalization : {"sym", "rw"}
-    ghost : {"balanced", "paper"}
-    learn_alpha : bool
+        Share of the ghost edges between nodes of equal label. If positive, ``pretrain_`` and
+        ``forward`` require ``y``.
+    n_iter, normalization, ghost, center, learn_alpha
+        As in ``GPCAConv``.
     head_layers : {1, 2}
+        Number of linear layers of the head.
 
     Examples
     --------
@@ -75,7 +74,7 @@ class GPCANet(torch.nn.Module):
         *,
         alpha: float | Sequence[float] = 1.0,
         beta: float = 0.0,
-        n_iter: Any = 5,
+        n_iter: Steps = 5,
         normalization: Normalization = "sym",
         ghost: GhostForm = "balanced",
         center: bool = True,
@@ -90,7 +89,7 @@ class GPCANet(torch.nn.Module):
         if len(alphas) != num_layers:
             raise InputError(
                 f"alpha has {len(alphas)} values for {num_layers} layers; give one for all, or "
-                f"one each"
+                f"one for each"
             )
         self.in_channels, self.hidden_channels = in_channels, hidden_channels
         self.num_layers, self.out_channels = num_layers, out_channels
@@ -108,27 +107,29 @@ class GPCANet(torch.nn.Module):
         self.head = torch.nn.ModuleList([*hidden, torch.nn.Linear(hidden_channels, out_channels)])
 
     def reset_parameters(self) -> None:
+        """Reset the parameters of all layers."""
         for layer in (*self.convs, *self.head):
             layer.reset_parameters()
 
     def propagation(
-        self, edge_index: Edges, edge_weight: Tensor | None, n_nodes: int, y: Tensor | None
+        self, edge_index: EdgeInput, edge_weight: Tensor | None, n_nodes: int, y: Tensor | None
     ) -> GraphPropagation:
-        """What all layers share of a graph; ``forward`` takes it in place of ``edge_index``."""
+        """Return the propagation matrix, which ``forward`` accepts in place of ``edge_index``."""
         conv: Any = self.convs[0]
         return conv.propagation(edge_index, edge_weight, n_nodes, y)
 
     def forward(
         self,
         x: Tensor,
-        edge_index: Edges,
+        edge_index: EdgeInput,
         edge_weight: Tensor | None = None,
         y: Tensor | None = None,
     ) -> Tensor:
+        """Run the model; the arguments are those of ``GPCAConv.forward``."""
         self._check_features(x)
         P = self.propagation(edge_index, edge_weight, x.shape[0], y)
         for conv in self.convs:
-            x = self.dropout(self._activated(conv(x, P)))
+            x = self.dropout(self._activate(conv(x, P)))
         for linear in self.head[:-1]:
             x = self.dropout(torch.relu(linear(x)))
         return self.head[-1](x)
@@ -137,68 +138,64 @@ class GPCANet(torch.nn.Module):
         first: Any = self.convs[0]
         check_layer_input(x, first.weight, first.in_channels)
 
-    def _is_relu(self) -> bool:
+    def _has_relu(self) -> bool:
         return self.act is not None and self.act(torch.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]
 
-    def _activated(self, x: Tensor) -> Tensor:
+    def _activate(self, x: Tensor) -> Tensor:
         return x if self.act is None else self.act(x)
 
     @torch.no_grad()
     def pretrain_(
         self,
         x: Tensor,
-        edge_index: Edges,
+        edge_index: EdgeInput,
         y: Tensor | None = None,
         edge_weight: Tensor | None = None,
         *,
         seed: int = 0,
     ) -> InitReport:
-        """Set every GPCA layer in closed form, by one pass over the graph; the head stays.
+        """Set the weights of all GPCA layers in closed form; the head is left alone.
 
-        The weights of a layer are those of ``GPCA`` on its input H: leading eigenvectors of
-        H^T F, with the random walk of H^T D F. Where a
-        layer is wider than there are eigenvectors, random directions in their span fill it up.
+        The weights of a layer are the components of ``GPCA`` on its input H: the leading
+        eigenvectors of H^T F, or of H^T D F for the random walk. A layer that is wider than the
+        number of eigenvectors gets additional random directions in their span, drawn by ``seed``.
         """
         self._check_features(x)
         check_finite_features(x)
         P = self.propagation(edge_index, edge_weight, x.shape[0], y)
-        pairs = self._is_relu()
+        pairs = self._has_relu()
         layers = []
-        for number, layer in enumerate(self.convs):
+        for index, layer in enumerate(self.convs):
             conv: Any = layer
-            # The rank of H^T F is at most the number of rows.
             rank = min(conv.in_channels, x.shape[0])
-            k = eigenvectors_needed(conv.out_channels, rank, pairs=pairs)
-            vectors = _components(conv, x, P, k)
-            weight = vectors @ mixing(k, conv.out_channels, pairs=pairs, seed=seed)
-            conv.weight.copy_(torch.from_numpy(weight))
+            C = mixing_matrix(rank, conv.out_channels, pairs=pairs, seed=seed)
+            conv.weight.copy_(torch.from_numpy(_components(conv, x, P, len(C)) @ C))
             if conv.bias is not None:
                 conv.bias.zero_()
-            conv.seen.zero_()  # of whatever size, this is the whole graph
-            x = self._activated(conv(x, P))
+            conv.reset_mean()
+            x = self._activate(conv(x, P))
             layers.append(
                 LayerReport(
-                    f"convs.{number}", "GPCAConv", conv.in_channels, conv.out_channels, is_set=True
+                    f"convs.{index}", "GPCAConv", conv.in_channels, conv.out_channels, is_set=True
                 )
             )
         layers += [
-            LayerReport(f"head.{number}", "Linear", reason="the head learns from labels")
-            for number in range(len(self.head))
+            LayerReport(f"head.{index}", "Linear", reason="the head is trained on labels")
+            for index in range(len(self.head))
         ]
         return InitReport("gpca", tuple(layers))
 
     def freeze(self) -> Self:
-        """Leave the GPCA layers as they are: only the head is trained, on plain stacked GPCA."""
+        """Freeze the GPCA layers, so that only the head is trained, on stacked GPCA."""
         for parameter in self.convs.parameters():
             parameter.requires_grad_(False)
         return self
 
 
 def _components(conv: GPCAConv, x: Tensor, P: GraphPropagation, k: int) -> np.ndarray:
-    """The k leading eigenvectors of H^T F."""
+    """Return the k leading eigenvectors of H^T F as columns."""
     if conv.n_iter == "taylor" or conv.n_iter == 0 or not conv.center:
-        propagate = partial(conv._propagate, P)
-        return leading_directions(x, propagate, k, centre=conv.center).vectors
+        return layer_eigenvectors(x, partial(conv.aggregate, P), k, center=conv.center).vectors
     gpca = GPCA(
         k, alpha=float(conv.alpha), normalization=P.normalization, solver="fixed-point",
         n_iter=conv.n_iter, beta=P.beta, ghost=P.ghost,
@@ -207,10 +204,10 @@ def _components(conv: GPCAConv, x: Tensor, P: GraphPropagation, k: int) -> np.nd
 
 
 class GCN(pyg.GCN):
-    """PyG's ``GCN`` with our propagation and dropout: the same model, the same names of weights.
+    """PyG's ``GCN`` with a faster propagation and dropout.
 
-    Edges are prepared once per call, for all layers. With ``cached=True`` they are prepared in
-    the first call only (see ``GCNConv``).
+    The arguments and the names of the parameters are those of PyG. Edges are prepared once per
+    call for all layers, or with ``cached=True`` in the first call only (see ``GCNConv``).
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -220,23 +217,17 @@ class GCN(pyg.GCN):
     def forward(
         self,
         x: Tensor,
-        edge_index: Edges,
+        edge_index: EdgeInput,
         edge_weight: Tensor | None = None,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        batch_size: int | None = None,
-        num_sampled_nodes_per_hop: list[int] | None = None,
-        num_sampled_edges_per_hop: list[int] | None = None,
+        **kwargs: Any,
     ) -> Tensor:
-        is_sampled = num_sampled_nodes_per_hop is not None  # every layer has edges of its own
-        if isinstance(x, Tensor) and not is_sampled:
+        """Run the model; ``edge_index`` may be a tensor, a Graph or a GraphPropagation."""
+        # With sampled neighbours every layer has its own edges.
+        if isinstance(x, Tensor) and kwargs.get("num_sampled_nodes_per_hop") is None:
             first: Any = self.convs[0]
             edge_index = first.propagation(edge_index, edge_weight, x.shape[0])
             edge_weight = None
-        return super().forward(
-            x, edge_index, edge_weight, edge_attr, batch, batch_size,
-            num_sampled_nodes_per_hop, num_sampled_edges_per_hop,
-        )  # fmt: skip
+        return super().forward(x, edge_index, edge_weight, **kwargs)
 
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> GCNConv:
         return GCNConv(in_channels, out_channels, **kwargs)

@@ -1,8 +1,8 @@
-"""P for tensors: P @ F and the fixed point of GPCA, with a backward pass of their own.
+"""The propagation matrix P for tensors: P F and the fixed point of GPCA, with gradients.
 
-Both are polynomials in P, so the gradient with respect to F is the same polynomial in P^T, and
-nothing needs to be kept between the two passes. With symmetric normalisation P^T is P, with the
-random walk it is D P D^-1: the kernel that goes forward also goes back.
+Both are polynomials in P, so the gradient with respect to F is the same polynomial in P^T and
+needs no stored activations. P^T is P for symmetric normalisation and D P D^-1 for the random
+walk, so that the backward pass uses the same compiled kernel.
 """
 
 from __future__ import annotations
@@ -19,38 +19,40 @@ from ..estimators.validation import check_labels
 from ..graph import Graph
 from ..linalg import GhostForm, Normalization, Product, Propagation, Solver
 from ..utils.checks import check_choice, check_number
-from .tensors import csr_tensor
+from .tensors import is_sparse, to_csr_tensor
 
-#: What layers take as ``edge_index``.
-Edges = Any
+#: An edge_index, a sparse adjacency matrix, a Graph or a GraphPropagation.
+EdgeInput = Any
 
-#: Devices whose memory the compiled step can read; on others P is a sparse tensor.
-COMPILED_ON = ("cpu",)
+#: Devices whose memory numpy can read. On other devices P is a sparse tensor.
+NUMPY_DEVICES = ("cpu",)
 
-_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+_NUMPY_DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
 
 
 class GraphPropagation:
-    """The propagation matrix of one graph, for blocks of any float type on any device.
+    """Propagation matrix of a graph, for tensors of any float dtype on any device.
 
-    Layers take one in place of ``edge_index``, so that several of them share what is computed
-    from the edges once.
+    Layers accept it in place of ``edge_index``, so that the edges are prepared only once.
 
     Parameters
     ----------
-    edges : Tensor, Graph, or anything that becomes one
-        An ``edge_index`` of shape (2, entries), a sparse adjacency (COO or CSR), or a ``Graph``.
-        The graph is undirected: an edge counts in both directions.
-    edge_weight : Tensor, optional
-        One per entry of an ``edge_index``.
+    edges : Tensor or Graph
+        An ``edge_index`` of shape (2, n_entries), a sparse adjacency matrix (COO or CSR), or
+        anything that ``Graph`` accepts. The graph is undirected: each edge counts in both
+        directions.
+    edge_weight : Tensor of shape (n_entries,), optional
+        Weights of an ``edge_index``.
     n_nodes : int, optional
-        Needed where the last nodes have no edges.
+        Number of nodes. Required for an ``edge_index`` if the last nodes have no edges.
     normalization : {"sym", "rw"}
-    y : Tensor, optional
-        Class per node, -1 for none; needed for ghost edges.
+        Symmetric or random-walk normalisation.
+    y : Tensor of shape (n_nodes,), optional
+        Class of each node, -1 for unlabelled nodes. Required if beta > 0.
     beta : float
         Share of the ghost edges between nodes of equal label.
     ghost : {"balanced", "paper"}
+        Form of the ghost edges, as in ``GPCA``.
 
     Examples
     --------
@@ -62,7 +64,7 @@ class GraphPropagation:
 
     def __init__(
         self,
-        edges: Edges,
+        edges: EdgeInput,
         edge_weight: Tensor | None = None,
         *,
         n_nodes: int | None = None,
@@ -74,26 +76,27 @@ class GraphPropagation:
         check_choice("normalization", normalization, ("sym", "rw"))
         check_choice("ghost", ghost, ("balanced", "paper"))
         check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
-        self.graph = graph_of(edges, edge_weight, n_nodes)
+        self.graph = to_graph(edges, edge_weight, n_nodes)
         self.n_nodes = self.graph.n_nodes
         self.normalization, self.beta, self.ghost = normalization, beta, ghost
         self.labels = None
         if beta > 0:
             if y is None:
-                raise missing_labels(beta)
-            self.labels, _ = check_labels(_to_numpy(y), self.n_nodes)
+                raise missing_labels_error(beta)
+            values = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+            self.labels, _ = check_labels(values, self.n_nodes)
         self._operators: dict[Any, Propagation] = {}
         self._products: dict[Any, Product] = {}
-        self._matrices: dict[tuple[torch.device, torch.dtype, bool], Any] = {}
+        self._sparse_tensors: dict[tuple[torch.device, torch.dtype, bool], Any] = {}
 
     def __matmul__(self, F: Tensor) -> Tensor:
-        """P F."""
+        """Return P F."""
         return _Polynomial.apply(F, self, None, 1, False)
 
     def fixed_point(self, H: Tensor, alpha: float | Tensor, n_iter: int) -> Tensor:
-        """n_iter steps of F <- alpha/(1+alpha) P F + 1/(1+alpha) H from F = H.
+        """Return n_iter steps of F <- alpha/(1+alpha) P F + 1/(1+alpha) H, starting from F = H.
 
-        ``alpha`` may be a tensor that is learnt.
+        ``alpha`` may be a tensor; gradients with respect to it are then computed.
         """
         if not isinstance(alpha, Tensor):
             return _Polynomial.apply(H, self, float(alpha), n_iter, False)
@@ -103,45 +106,46 @@ class GraphPropagation:
             F = share * (self @ F) + (1 - share) * H
         return F
 
-    # -- the work -------------------------------------------------------------------------
+    def evaluate(self, F: Tensor, alpha: float | None, n_iter: int, *, transposed: bool) -> Tensor:
+        """Return the fixed point, or P F if alpha is None, without recording gradients.
 
-    def _polynomial(self, F: Tensor, alpha: float | None, n_iter: int, back: bool) -> Tensor:
+        ``transposed`` uses P^T in place of P.
+        """
         if F.dim() != 2 or F.shape[0] != self.n_nodes:
             raise InputError(
                 f"features of shape {tuple(F.shape)} do not fit a graph of {self.n_nodes} nodes; "
                 f"give one row per node"
             )
-        if F.dtype not in _NUMPY:  # 16 bits are too few to add up in
-            return self._polynomial(F.float(), alpha, n_iter, back).to(F.dtype)
+        if F.dtype not in _NUMPY_DTYPES:  # sums in 16 bits lose too much precision
+            return self.evaluate(F.float(), alpha, n_iter, transposed=transposed).to(F.dtype)
         if F.shape[1] == 0:
             return F.clone()
-        operator = self._operator(_NUMPY[F.dtype])
-        if F.device.type in COMPILED_ON and (not back or operator.self_adjoint):
-            return self._compiled(operator, F, alpha, n_iter, back)
-        matrix, left, right = self._matrix(F.device, F.dtype, back)
+        operator = self._operator(_NUMPY_DTYPES[F.dtype])
+        if F.device.type in NUMPY_DEVICES and (not transposed or operator.self_adjoint):
+            return self._evaluate_numpy(operator, F, alpha, n_iter, transposed)
+        matrix, left, right = self._sparse_tensor(F.device, F.dtype, transposed)
         share = 1.0 if alpha is None else alpha / (1 + alpha)
-        X, F = F, F.clone()
+        H, F = F, F.clone()
         for _ in range(n_iter):
             product = matrix @ F
             if left is not None:
                 product += left @ (right.T @ F)
-            F = product.mul_(share).add_(X, alpha=1 - share)
+            F = product.mul_(share).add_(H, alpha=1 - share)
         return F
 
-    def _compiled(
-        self, operator: Propagation, F: Tensor, alpha: float | None, n_iter: int, back: bool
+    def _evaluate_numpy(
+        self, operator: Propagation, F: Tensor, alpha: float | None, n_iter: int, transposed: bool
     ) -> Tensor:
-        # P^T = D P D^-1 for the walk, and P itself with symmetric normalisation.
-        turned = back and self.normalization == "rw"
+        # For the random walk, P^T = D P D^-1.
+        scaled = transposed and self.normalization == "rw"
         block = np.ascontiguousarray(F.detach().numpy())
-        if turned:
+        if scaled:
             block = block / operator.mass[:, None]
         if alpha is None:
             block = self._product(operator) @ block
         else:
-            solver = Solver(operator, alpha, method="fixed-point", n_iter=n_iter)
-            block = solver.apply(block)
-        if turned:
+            block = Solver(operator, alpha, method="fixed-point", n_iter=n_iter).apply(block)
+        if scaled:
             block *= operator.mass[:, None]
         return torch.from_numpy(block)
 
@@ -166,30 +170,24 @@ class GraphPropagation:
             self._products[operator.dtype] = Product(operator)
         return self._products[operator.dtype]
 
-    def _matrix(self, device: torch.device, dtype: torch.dtype, back: bool) -> Any:
-        """P as a sparse tensor and the two sides of its ghost part, for where numpy is not."""
-        key = (device, dtype, back)
-        if key not in self._matrices:
-            matrix, sides = self._as_matrix()
-            sparse = csr_tensor(sp.csr_array(matrix.T if back else matrix)).to(device, dtype)
-            left, right = (None, None) if sides is None else (sides[::-1] if back else sides)
-            self._matrices[key] = (
-                sparse,
-                *(
-                    None if side is None else torch.from_numpy(side).to(device, dtype)
-                    for side in (left, right)
-                ),
+    def _sparse_tensor(self, device: torch.device, dtype: torch.dtype, transposed: bool) -> Any:
+        """P = S + left @ right.T as a sparse tensor S and two dense ones; None without ghosts."""
+        key = (device, dtype, transposed)
+        if key not in self._sparse_tensors:
+            operator = self._operator(np.float64)
+            matrix, factors = operator.sparse_part, operator.ghost_factors or (None, None)
+            if self.normalization == "sym":  # sparse_part belongs to the random walk
+                root = np.sqrt(operator.mass)[:, None]
+                matrix = matrix.multiply(root).multiply(1 / root.T)
+                if factors[0] is not None:
+                    factors = (factors[0] * root, factors[1] / root)
+            if transposed:
+                matrix, factors = matrix.T, factors[::-1]
+            self._sparse_tensors[key] = (
+                to_csr_tensor(sp.csr_array(matrix)).to(device, dtype),
+                *(None if f is None else torch.from_numpy(f).to(device, dtype) for f in factors),
             )
-        return self._matrices[key]
-
-    def _as_matrix(self) -> tuple[sp.csr_array, tuple[np.ndarray, np.ndarray] | None]:
-        operator = self._operator(np.float64)
-        matrix, sides = operator.sparse_part, operator.ghost_factors
-        if self.normalization == "sym":  # the operator's own are those of the walk
-            root = np.sqrt(operator.mass)[:, None]
-            matrix = sp.csr_array(matrix.multiply(root).multiply(1 / root.T))
-            sides = None if sides is None else (sides[0] * root, sides[1] / root)
-        return matrix, sides
+        return self._sparse_tensors[key]
 
     def __repr__(self) -> str:
         return (
@@ -198,47 +196,47 @@ class GraphPropagation:
         )
 
 
-def missing_labels(beta: float) -> InputError:
-    return InputError(
-        f"beta={beta} adds ghost edges between nodes of equal label; give y, with -1 where "
-        f"unknown, or use beta=0"
-    )
-
-
 class _Polynomial(torch.autograd.Function):
-    """P F, or the fixed point after some steps."""
+    """``GraphPropagation.evaluate`` with a gradient: the same polynomial in the transpose."""
 
     @staticmethod
     def forward(
-        ctx: Any, F: Tensor, P: GraphPropagation, alpha: float | None, n_iter: int, back: bool
+        ctx: Any, F: Tensor, P: GraphPropagation, alpha: float | None, n_iter: int, transposed: bool
     ) -> Tensor:
-        ctx.P, ctx.alpha, ctx.n_iter, ctx.back = P, alpha, n_iter, back
-        with torch.autocast(F.device.type, enabled=False):  # 16 bits are too few to add up in
-            return P._polynomial(F, alpha, n_iter, back)
+        ctx.P, ctx.alpha, ctx.n_iter, ctx.transposed = P, alpha, n_iter, transposed
+        with torch.autocast(F.device.type, enabled=False):  # sums in 16 bits lose precision
+            return P.evaluate(F, alpha, n_iter, transposed=transposed)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
         (gradient,) = gradients
-        back = _Polynomial.apply(gradient, ctx.P, ctx.alpha, ctx.n_iter, not ctx.back)
-        return back, None, None, None, None
+        result = _Polynomial.apply(gradient, ctx.P, ctx.alpha, ctx.n_iter, not ctx.transposed)
+        return result, None, None, None, None
 
 
-# -- edges -> Graph -----------------------------------------------------------------------
+def missing_labels_error(beta: float) -> InputError:
+    return InputError(
+        f"beta={beta} adds ghost edges between nodes of equal label; give y with -1 for "
+        f"unlabelled nodes, or use beta=0"
+    )
 
 
-def as_propagation(
-    edges: Edges, edge_weight: Tensor | None, n_nodes: int, **settings: Any
+# -- edges --------------------------------------------------------------------------------
+
+
+def to_propagation(
+    edges: EdgeInput, edge_weight: Tensor | None, n_nodes: int, **settings: Any
 ) -> GraphPropagation:
-    """``edges`` itself if it is a propagation, else a new one of these edges."""
-    _check_weights(edges, edge_weight)
+    """Return ``edges`` if it is a GraphPropagation, otherwise a new one of these edges."""
+    _check_edge_weight(edges, edge_weight)
     if isinstance(edges, GraphPropagation):
         return edges
     return GraphPropagation(edges, edge_weight, n_nodes=n_nodes, **settings)
 
 
-def graph_of(edges: Edges, edge_weight: Tensor | None, n_nodes: int | None) -> Graph:
-    """The undirected graph of an edge_index, a sparse adjacency or a Graph."""
-    _check_weights(edges, edge_weight)
+def to_graph(edges: EdgeInput, edge_weight: Tensor | None, n_nodes: int | None) -> Graph:
+    """Convert an edge_index, a sparse adjacency matrix or a propagation to an undirected Graph."""
+    _check_edge_weight(edges, edge_weight)
     if isinstance(edges, GraphPropagation):
         edges = edges.graph
     if isinstance(edges, Graph):
@@ -247,24 +245,23 @@ def graph_of(edges: Edges, edge_weight: Tensor | None, n_nodes: int | None) -> G
         raise InputError("edge_index is missing; give the edges of the graph")
     if not isinstance(edges, Tensor):
         return Graph(edges)
-    if edges.layout != torch.strided:
+    if is_sparse(edges):
         return Graph(edges.cpu().to_sparse_coo())
     if isinstance(edge_weight, Tensor) and edge_weight.is_floating_point():
         edge_weight = edge_weight.double()  # numpy has no bfloat16
     return Graph.from_edge_index(edges, edge_weight, n_nodes=n_nodes)
 
 
-def _check_weights(edges: Edges, edge_weight: Tensor | None) -> None:
+def _check_edge_weight(edges: EdgeInput, edge_weight: Tensor | None) -> None:
     if edge_weight is None:
         return
-    if not isinstance(edges, Tensor) or edges.layout != torch.strided:
-        raise InputError("edge_weight goes with an edge_index; other edges bring their own weights")
+    if not isinstance(edges, Tensor) or is_sparse(edges):
+        raise InputError(
+            "edge_weight is given, but edges that are not an edge_index have their own weights; "
+            "drop edge_weight"
+        )
     if isinstance(edge_weight, Tensor) and edge_weight.requires_grad and torch.is_grad_enabled():
         raise InputError(
-            "edge_weight is learnt, which this propagation does not do; detach() it, or use PyG's "
-            "GCNConv"
+            "edge_weight requires a gradient, which this propagation does not compute; detach() "
+            "it, or use PyG's GCNConv"
         )
-
-
-def _to_numpy(values: Any) -> np.ndarray:
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)

@@ -1,4 +1,4 @@
-"""Features between numpy, scipy and torch; sparse ones stay sparse where that pays."""
+"""Checks of tensors, and conversion between torch, numpy and scipy; sparse tensors stay sparse."""
 
 from __future__ import annotations
 
@@ -10,55 +10,82 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from ..errors import InputTypeError
+from ..errors import InputError, InputTypeError
 
-#: A sparse product reads an index with each number and no whole rows: it is quicker than a dense
-#: one only on features much emptier than this.
-SPARSE_SHARE = 0.04
+#: Largest density of features for which a sparse product is faster than a dense one.
+SPARSE_DENSITY = 0.04
 
 
-def feature_tensor(X: Any, device: Any = "cpu", dtype: torch.dtype = torch.float32) -> Tensor:
-    """Features as a dense tensor, or as a sparse CSR one where most of them are 0."""
+# -- checks -------------------------------------------------------------------------------
+
+
+def check_layer_input(x: Any, weight: Tensor, in_channels: int) -> None:
+    """Raise an error unless x is a tensor of shape (n_nodes, in_channels) that fits the weight."""
+    if not isinstance(x, Tensor):
+        raise InputTypeError(f"x is a {type(x).__name__}; give a tensor of features")
+    if x.dim() != 2 or x.shape[1] != in_channels:
+        raise InputError(
+            f"x has shape {tuple(x.shape)}, but the layer has in_channels={in_channels}; give "
+            f"shape (n_nodes, {in_channels})"
+        )
+    check_same_device(x, weight)
+    check_same_dtype(x, weight, "the layer")
+
+
+def check_same_device(x: Tensor, weight: Tensor) -> None:
+    if x.device != weight.device:
+        raise InputError(
+            f"x is on device {x.device} and the model on {weight.device}; move one of them, for "
+            f"example by x.to({str(weight.device)!r})"
+        )
+
+
+def check_same_dtype(x: Tensor, weight: Tensor, owner: str) -> None:
+    if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise InputError(
+            f"{owner} has weights of dtype {dtype_name(weight)} but its features have dtype "
+            f"{dtype_name(x)}; convert one of them, for example by "
+            f"x.to(torch.{dtype_name(weight)})"
+        )
+
+
+def check_finite_features(x: Tensor) -> None:
+    if not bool(torch.isfinite(stored_values(x)).all()):
+        raise InputError("x contains NaN or infinite values; impute them first")
+
+
+def dtype_name(x: Tensor) -> str:
+    """Name of the dtype without the prefix ``torch.``."""
+    return str(x.dtype).removeprefix("torch.")
+
+
+# -- conversion ---------------------------------------------------------------------------
+
+
+def to_feature_tensor(X: Any) -> Tensor:
+    """Convert features to a float32 tensor, in CSR format if X is sparse with a low density."""
     kind = getattr(X, "dtype", np.dtype(float))
     if kind.kind not in "biuf":
         raise InputTypeError(f"features of dtype {kind} must be real numbers; convert them first")
-    if not sp.issparse(X):
-        return torch.from_numpy(np.ascontiguousarray(X)).to(device, dtype)
-    X = sp.csr_array(X)
-    if X.nnz > SPARSE_SHARE * X.shape[0] * X.shape[1]:
-        return torch.from_numpy(X.toarray()).to(device, dtype)
-    return csr_tensor(X).to(device, dtype)
+    if sp.issparse(X):
+        X = sp.csr_array(X)
+        if X.nnz <= SPARSE_DENSITY * X.shape[0] * X.shape[1]:
+            return to_csr_tensor(X).to(torch.float32)
+        X = X.toarray()
+    return torch.from_numpy(np.ascontiguousarray(X)).to(torch.float32)
 
 
-def csr_tensor(X: sp.csr_array) -> Tensor:
-    """The same matrix as a sparse CSR tensor."""
+def to_csr_tensor(X: sp.csr_array) -> Tensor:
+    """Convert a csr_array to a sparse CSR tensor."""
     parts = (X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
-    with warnings.catch_warnings():  # they have been "in beta" for years
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         tensors = map(torch.from_numpy, parts)
         return torch.sparse_csr_tensor(*tensors, size=X.shape, check_invariants=False)
 
 
-def rows_of(x: Tensor, nodes: np.ndarray) -> Tensor:
-    """Some rows, sparse if x is."""
-    if not is_sparse(x):
-        return x[torch.from_numpy(nodes).to(x.device)]
-    return csr_tensor(to_numpy_or_scipy(x)[nodes]).to(x.device)
-
-
-def is_sparse(x: Tensor) -> bool:
-    return x.layout != torch.strided
-
-
-def values_of(x: Tensor) -> Tensor:
-    """The numbers of a tensor: all of a dense one, the stored ones of a sparse one."""
-    if x.layout == torch.strided:
-        return x
-    return x.coalesce().values() if x.layout == torch.sparse_coo else x.values()
-
-
 def to_numpy_or_scipy(x: Tensor) -> Any:
-    """A float array or csr_array of the same numbers, shared with the tensor where it can be."""
+    """Convert a tensor to a float ndarray or csr_array; memory is shared if possible."""
     x = x.detach().cpu()
     if x.dtype not in (torch.float32, torch.float64):
         x = x.float()
@@ -70,3 +97,22 @@ def to_numpy_or_scipy(x: Tensor) -> Any:
     x = x.to_sparse_coo().coalesce()
     rows, columns = x.indices().numpy()
     return sp.csr_array((x.values().numpy(), (rows, columns)), shape=tuple(x.shape))
+
+
+def select_rows(x: Tensor, nodes: np.ndarray) -> Tensor:
+    """Return the rows of these nodes; sparse if x is sparse."""
+    if not is_sparse(x):
+        return x[torch.from_numpy(nodes).to(x.device)]
+    return to_csr_tensor(to_numpy_or_scipy(x)[nodes]).to(x.device)
+
+
+def is_sparse(x: Tensor) -> bool:
+    """Whether the layout is not dense."""
+    return x.layout != torch.strided
+
+
+def stored_values(x: Tensor) -> Tensor:
+    """The tensor itself, or the stored values of a sparse tensor."""
+    if not is_sparse(x):
+        return x
+    return x.coalesce().values() if x.layout == torch.sparse_coo else x.values()

@@ -1,4 +1,4 @@
-"""gpca_init_ on every kind of layer inside deep models."""
+"""gpca_init_ on every kind of layer in deep models, and the random initialisers."""
 
 import copy
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch_geometric.nn as pyg
-from deep_models import CONVOLUTIONS, DEPTH, MODELS, WIDTH, Stack, made
+from deep_models import CONVOLUTIONS, DEPTH, MODELS, WIDTH, Stack, make_model
 from truth import dense_P
 
 from gpcanet.nn import (
@@ -18,13 +18,13 @@ from gpcanet.nn import (
     register_layer,
     xavier_init_,
 )
-from gpcanet.nn.init.layers import _rules
+from gpcanet.nn.init.rules import RULES
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_layer_but_the_last_is_set_and_nothing_else_changes(name, x, edge_index):
+def test_all_layers_but_the_last_are_set_and_nothing_else_changes(name, x, edge_index):
     x = x.float()
-    model = made(name)
+    model = make_model(name)
     if name == "lazy":
         model(x, edge_index)
     before = copy.deepcopy(model.state_dict())
@@ -35,11 +35,11 @@ def test_every_layer_but_the_last_is_set_and_nothing_else_changes(name, x, edge_
     assert all(not module._forward_pre_hooks for module in model.modules())
 
     assert isinstance(report, InitReport)
-    ran = [layer for layer in report if layer.in_channels]
-    assert report.n_set == len(ran) - 1 >= (1 if name == "APPNP" else DEPTH - 1)
-    assert not ran[-1].is_set
-    assert "output layer" in ran[-1].reason
-    assert all(0 < layer.kept <= 1 for layer in ran[:-1])
+    reached = [layer for layer in report if layer.in_channels]
+    assert report.n_set == len(reached) - 1 >= (1 if name == "APPNP" else DEPTH - 1)
+    assert not reached[-1].is_set
+    assert "output layer" in reached[-1].reason
+    assert all(0 < layer.kept <= 1 for layer in reached[:-1])
     assert all(layer.reason for layer in report if not layer.is_set)
 
     changed = {
@@ -52,7 +52,7 @@ def test_every_layer_but_the_last_is_set_and_nothing_else_changes(name, x, edge_
     for prefix in expected:
         assert any(key.startswith(prefix) for key in changed), prefix
 
-    again = made(name)
+    again = make_model(name)
     if name == "lazy":
         again(x, edge_index)
     assert gpca_init_(again, x, edge_index) == report
@@ -64,8 +64,8 @@ def test_every_layer_but_the_last_is_set_and_nothing_else_changes(name, x, edge_
 
 
 @pytest.mark.parametrize("name", ["GCNConv", "our GCN", "PyG GCN"])
-def test_a_gcn_gets_the_eigenvectors_of_the_paper(name, blocks, x, edge_index):
-    model = made(name).double()
+def test_gcn_weights_are_eigenvectors_of_the_paper(name, blocks, x, edge_index):
+    model = make_model(name).double()
     gpca_init_(model, x, edge_index)
     weight = next(value for key, value in model.state_dict().items() if "convs.0" in key
                   and value.dim() == 2).T  # fmt: skip
@@ -77,8 +77,8 @@ def test_a_gcn_gets_the_eigenvectors_of_the_paper(name, blocks, x, edge_index):
     torch.testing.assert_close(weight[:, 4:], -weight[:, :4])
 
 
-def test_a_gcn_of_the_random_walk_gets_those_of_its_own_aggregation(blocks, x, edge_index):
-    """Symmetrised, all nodes counting alike, as for every layer that takes means."""
+def test_random_walk_gcn_weights_are_eigenvectors_of_its_aggregation(blocks, x, edge_index):
+    """H^T P H is symmetrised, as for every layer that averages neighbours."""
     model = GCN(10, 4, 2, 3, normalization="rw").double()
     gpca_init_(model, x, edge_index, pairs=False)
     M = x.T @ torch.from_numpy(dense_P(blocks.graph, "rw")) @ x
@@ -88,7 +88,7 @@ def test_a_gcn_of_the_random_walk_gets_those_of_its_own_aggregation(blocks, x, e
 
 
 def own_aggregation(A, name, x):
-    """F of some layers, from the adjacency."""
+    """F of some layers, computed from the adjacency matrix."""
     n = len(A)
     eye, degree = torch.eye(n, dtype=torch.float64), A.sum(1)
     mean = A / degree.clamp(min=1)[:, None]
@@ -109,8 +109,8 @@ def own_aggregation(A, name, x):
 
 
 @pytest.mark.parametrize("name", ["GraphConv", "SAGEConv", "GATConv", "TAGConv", "ChebConv"])
-def test_f_is_the_layers_own_aggregation(name, blocks, x, edge_index):
-    model = made(name).double()
+def test_weights_are_eigenvectors_of_the_layers_own_aggregation(name, blocks, x, edge_index):
+    model = make_model(name).double()
     gpca_init_(model, x, edge_index, pairs=False)
     A = torch.from_numpy(blocks.graph.adjacency.toarray())
     F = own_aggregation(A, name, x)
@@ -124,24 +124,24 @@ def test_f_is_the_layers_own_aggregation(name, blocks, x, edge_index):
         torch.testing.assert_close(weight * gain @ weight.T * gain, leading @ leading.T)
     bias = model.convs[0].state_dict().get("lin_rel.bias")
     bias = model.convs[0].state_dict().get("lin_l.bias") if bias is None else bias
-    if name != "GATConv":  # whose attention is not even
+    if name != "GATConv":  # its attention coefficients are not equal
         expected = F @ weights[0] + (0 if bias is None else bias)
         torch.testing.assert_close(model.convs[0](x, edge_index), expected)
 
 
 @pytest.mark.parametrize("name", ["GraphConv", "GINConv", "PyG GIN"])
-def test_sums_over_neighbours_do_not_grow_with_depth(name, x, edge_index):
-    model = made(name).double().eval()
+def test_norm_does_not_grow_with_depth_for_sums_over_neighbours(name, x, edge_index):
+    model = make_model(name).double().eval()
     gpca_init_(model, x, edge_index)
-    sizes = []
+    norms = []
     for conv in model.convs:
-        conv.register_forward_hook(lambda *a: sizes.append(a[2].norm().item()))
+        conv.register_forward_hook(lambda *a: norms.append(a[2].norm().item()))
     with torch.no_grad():
         model(x, edge_index)
-    assert 0.05 < sizes[-2] / sizes[0] < 2  # 6 neighbours on average would make it 6^3
+    assert 0.05 < norms[-2] / norms[0] < 2  # without the division by the gain, about 6^3
 
 
-def test_other_ways_to_f(blocks, x, edge_index, visible):
+def test_f_with_fixed_point_alpha_or_ghost_edges(blocks, x, edge_index, visible):
     P = torch.from_numpy(dense_P(blocks.graph))
     ghost = torch.from_numpy(dense_P(blocks.graph, labels=visible.numpy(), beta=1.0))
     H = x - x.mean(0)
@@ -154,7 +154,7 @@ def test_other_ways_to_f(blocks, x, edge_index, visible):
         ({"beta": 0.4, "y": visible}, x, 0.6 * P @ x + 0.4 * ghost @ x),
     ]
     for settings, left, F in cases:
-        model = made("PyG GCN").double()
+        model = make_model("PyG GCN").double()
         gpca_init_(model, x, edge_index, pairs=False, **settings)
         M = left.T @ F
         _, vectors = torch.linalg.eigh((M + M.T) / 2)
@@ -163,8 +163,8 @@ def test_other_ways_to_f(blocks, x, edge_index, visible):
         torch.testing.assert_close(weight @ weight.T, leading @ leading.T)
 
 
-def test_the_last_layer_is_set_on_request(x, edge_index):
-    model = made("PyG GCN")
+def test_last_layer_is_set_on_request(x, edge_index):
+    model = make_model("PyG GCN")
     report = gpca_init_(model, x.float(), edge_index, last=True)
     assert report.n_set == DEPTH
     assert model.convs[-1].lin.weight.shape == (3, WIDTH)
@@ -175,7 +175,7 @@ def test_sparse_features_give_the_same_weights(x, edge_index, settings):
     sparse = torch.where(x > 1, x, 0)
     found = []
     for features in (sparse, sparse.to_sparse_csr(), sparse.to_sparse_coo()):
-        model = made("our GCN").double()
+        model = make_model("our GCN").double()
         report = gpca_init_(model, features, edge_index, **settings)
         found.append((model.convs[0].lin.weight, report["convs.0"].kept))
     for weight, kept in found[1:]:
@@ -183,15 +183,15 @@ def test_sparse_features_give_the_same_weights(x, edge_index, settings):
         assert kept == pytest.approx(found[0][1])
 
 
-def test_sparse_features_are_refused_where_the_model_cannot_take_them(x, edge_index):
+def test_sparse_features_are_an_error_if_the_model_does_not_support_them(x, edge_index):
     sparse = x.float().to_sparse_csr()
-    assert gpca_init_(made("PyG GCN"), sparse, edge_index).n_set == DEPTH - 1
+    assert gpca_init_(make_model("PyG GCN"), sparse, edge_index).n_set == DEPTH - 1
     with pytest.raises(ValueError, match=r"sparse features; give x\.to_dense\(\)"):
-        gpca_init_(made("PyG GraphSAGE"), sparse, edge_index)
+        gpca_init_(make_model("PyG GraphSAGE"), sparse, edge_index)
 
 
-def test_the_share_kept_is_that_of_what_the_layer_passes_on(blocks, x, edge_index):
-    model = made("PyG GCN").double()
+def test_kept_share_equals_dense_formula(blocks, x, edge_index):
+    model = make_model("PyG GCN").double()
     report = gpca_init_(model, x, edge_index, pairs=False)
     F = torch.from_numpy(dense_P(blocks.graph)) @ x
     weight = model.convs[0].lin.weight.T
@@ -200,11 +200,11 @@ def test_the_share_kept_is_that_of_what_the_layer_passes_on(blocks, x, edge_inde
     lines = str(report).splitlines()
     assert lines[0] == f"gpca: {DEPTH - 1} of {len(report)} layers set"
     assert f"keeps {expected:.1%}" in lines[1]
-    with pytest.raises(KeyError, match=r"no layer 'convs\.9'; there are convs\.0"):
+    with pytest.raises(KeyError, match=r"no layer 'convs\.9'; the layers are convs\.0"):
         report["convs.9"]
 
 
-class Odd(pyg.MessagePassing):
+class CustomConv(pyg.MessagePassing):
     def __init__(self, i, o):
         super().__init__()
         self.mix = torch.nn.Linear(i, o)
@@ -213,22 +213,22 @@ class Odd(pyg.MessagePassing):
         return self.mix(x + self.propagate(edge_index, x=x))
 
 
-def test_a_layer_of_the_users_own(x, edge_index):
-    model = Stack(Odd)
+def test_custom_layer_is_set_after_registration(x, edge_index):
+    model = Stack(CustomConv)
     report = gpca_init_(model, x.float(), edge_index, last=True)
-    reason = "no rule for Odd; register_layer(Odd, ...) makes one"
-    assert [layer.reason for layer in report if layer.kind == "Odd"] == [reason] * DEPTH
-    register_layer(Odd, "mix")
+    reason = "there is no rule for CustomConv; add one by register_layer"
+    assert [layer.reason for layer in report if layer.kind == "CustomConv"] == [reason] * DEPTH
+    register_layer(CustomConv, "mix")
     try:
         report = gpca_init_(model, x.float(), edge_index)
         assert report.n_set == DEPTH
     finally:
-        del _rules[Odd]
-    with pytest.raises(TypeError, match="must be a class of layers"):
-        register_layer(Odd(1, 1), "mix")
+        del RULES[CustomConv]
+    with pytest.raises(TypeError, match="must be a class; give a subclass of torch"):
+        register_layer(CustomConv(1, 1), "mix")
 
 
-def test_layers_that_do_not_run_or_run_twice(x, edge_index):
+def test_layer_that_runs_twice_is_set_once_and_idle_layer_is_reported(x, edge_index):
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -245,7 +245,7 @@ def test_layers_that_do_not_run_or_run_twice(x, edge_index):
     assert report["idle"].reason == "the forward pass did not reach it"
 
 
-def test_weights_that_cannot_be_written_or_should_not_be(x, edge_index):
+def test_reasons_why_layers_are_not_set(x, edge_index):
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -254,40 +254,40 @@ def test_weights_that_cannot_be_written_or_should_not_be(x, edge_index):
             self.tied.lin.weight = self.first.lin.weight
             self.normed = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(10, 10))
             self.frozen = torch.nn.Linear(10, 10).requires_grad_(False)
-            self.joined = pyg.SAGEConv(10, 10, aggr=["mean", "max"])
-            self.mine = pyg.GCNConv(10, 10)
-            self.free = pyg.SAGEConv(10, 10, normalize=True)
+            self.several_aggregators = pyg.SAGEConv(10, 10, aggr=["mean", "max"])
+            self.skipped = pyg.GCNConv(10, 10)
+            self.normalizing = pyg.SAGEConv(10, 10, normalize=True)
             self.head = torch.nn.Linear(10, 3)
 
         def forward(self, x, edge_index):
             x = self.tied(self.first(x=x, edge_index=edge_index), edge_index)
-            x = self.joined(self.frozen(self.normed(x)), edge_index)
-            return self.head(self.free(self.mine(x, edge_index), edge_index))
+            x = self.several_aggregators(self.frozen(self.normed(x)), edge_index)
+            return self.head(self.normalizing(self.skipped(x, edge_index), edge_index))
 
     model = Model()
     before = copy.deepcopy(model.state_dict())
-    report = gpca_init_(model, x.float(), edge_index, skip=["mine"])
+    report = gpca_init_(model, x.float(), edge_index, skip=["skipped"])
     reasons = {layer.name: layer.reason for layer in report}
     assert reasons == {
         "first": "",
         "tied": "shares its weights with a layer that was set before",
         "normed": "its weight is computed from others (parametrised or pruned)",
         "frozen": "its weights are frozen",
-        "joined": "its weights are of different shapes",
-        "mine": "skipped on request",
-        "free": "",
+        "several_aggregators": "its weights have different shapes",
+        "skipped": "skipped on request",
+        "normalizing": "",
         "head": "the output layer; last=True sets it, too",
     }
     changed = {
         k.split(".")[0] for k, v in model.state_dict().items() if not torch.equal(v, before[k])
     }
-    assert changed == {"first", "tied", "free"}
-    assert model.free.normalize
-    with pytest.raises(ValueError, match="skip names 'other'; layers are first, tied"):
+    assert changed == {"first", "tied", "normalizing"}
+    assert model.normalizing.normalize
+    with pytest.raises(ValueError, match="skip has 'other', but the layers are first, tied"):
         gpca_init_(model, x.float(), edge_index, skip=["other"])
 
 
-def test_a_layer_that_runs_again_may_be_the_last_one(x, edge_index):
+def test_layer_that_runs_again_can_be_the_output_layer(x, edge_index):
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -300,20 +300,20 @@ def test_a_layer_that_runs_again_may_be_the_last_one(x, edge_index):
     assert {layer.name: layer.is_set for layer in report} == {"a": False, "b": True}
 
 
-def test_rows_that_are_no_nodes_see_no_ghost_edges(x, edge_index, visible):
-    report = gpca_init_(made("PyG EdgeCNN"), x.float(), edge_index, beta=0.2, y=visible)
+def test_ghost_edges_are_not_used_for_rows_that_are_edges(x, edge_index, visible):
+    report = gpca_init_(make_model("PyG EdgeCNN"), x.float(), edge_index, beta=0.2, y=visible)
     assert report.n_set > 0
 
 
-def test_edge_features_do_not_take_the_place_of_what_is_summed(x, edge_index):
+def test_gain_of_gine_uses_node_features_not_edge_features(x, edge_index):
     mlp = torch.nn.Sequential(torch.nn.Linear(10, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
     conv = pyg.GINEConv(mlp, edge_dim=4)
     features = torch.rand(edge_index.shape[1], 4)
     gpca_init_(conv, x.float(), edge_index, forward=lambda m: m(x.float(), edge_index, features))
-    assert mlp[0].weight.norm(dim=1).max() < 0.7  # divided by what a sum over neighbours makes
+    assert mlp[0].weight.norm(dim=1).max() < 0.7  # divided by the gain of a sum over neighbours
 
 
-def test_a_wrong_name_of_a_slot_is_told(x, edge_index):
+def test_wrong_name_of_a_weight_is_an_error(x, edge_index):
     class Typo(torch.nn.Linear):
         pass
 
@@ -322,10 +322,10 @@ def test_a_wrong_name_of_a_slot_is_told(x, edge_index):
         with pytest.raises(ValueError, match="Typo has no attribute 'wieght'"):
             gpca_init_(torch.nn.Sequential(Typo(10, 3)), x.float())
     finally:
-        del _rules[Typo]
+        del RULES[Typo]
 
 
-def test_models_with_another_signature(x, edge_index):
+def test_model_with_another_signature(x, edge_index):
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -342,7 +342,7 @@ def test_models_with_another_signature(x, edge_index):
     assert gpca_init_(linear, x.float()).n_set == 1
 
 
-def test_a_pass_that_raises_leaves_everything_as_it_was(x, edge_index):
+def test_error_in_the_pass_restores_the_model(x, edge_index):
     class Broken(Stack):
         def forward(self, x, edge_index):
             super().forward(x, edge_index)
@@ -359,15 +359,14 @@ def test_a_pass_that_raises_leaves_everything_as_it_was(x, edge_index):
     assert all(conv._cached_edge_index is None for conv in model.convs)
     for key, value in model.state_dict().items():
         assert torch.equal(value, before[key])
-    # Not only the weights: the layers are where they were, too.
     assert all(isinstance(conv.lin, pyg.Linear) for conv in model.convs)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"x": torch.ones(120, 7)}, "layer convs.0 takes 10 features and gets 7"),
-        ({"x": torch.full((120, 10), torch.nan)}, "x has values that are NaN or infinite"),
+        ({"x": torch.ones(120, 7)}, "layer convs.0 has 10 input features but gets 7"),
+        ({"x": torch.full((120, 10), torch.nan)}, "x contains NaN or infinite values"),
         ({"x": torch.ones(50, 10)}, "not those of a mini-batch"),
         ({"edge_index": torch.empty(2, 0, dtype=torch.int64)}, "edge_index has no edges"),
         ({"edge_index": None}, "the model has graph convolutions; give edge_index"),
@@ -379,10 +378,10 @@ def test_a_pass_that_raises_leaves_everything_as_it_was(x, edge_index):
 def test_bad_input(x, edge_index, arguments, message):
     given = {"x": x.float(), "edge_index": edge_index, **arguments}
     with pytest.raises(ValueError, match=message):
-        gpca_init_(made("PyG GCN"), **given)
+        gpca_init_(make_model("PyG GCN"), **given)
 
 
-def test_bipartite_layers_and_loaders_are_told(x, edge_index):
+def test_bipartite_layers_and_lists_of_batches_are_errors(x, edge_index):
     class Bipartite(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -394,12 +393,12 @@ def test_bipartite_layers_and_loaders_are_told(x, edge_index):
     with pytest.raises(ValueError, match=r"layer conv \(SAGEConv\) gets two sets of nodes"):
         gpca_init_(Bipartite(), x.float(), edge_index)
     with pytest.raises(TypeError, match="x is a list; give the features of all nodes as one"):
-        gpca_init_(made("PyG GCN"), [x], edge_index)
+        gpca_init_(make_model("PyG GCN"), [x], edge_index)
     with pytest.raises(TypeError, match="model is a int"):
         gpca_init_(3, x, edge_index)
 
 
-def test_a_model_in_which_nothing_could_be_set_is_an_error(x, edge_index):
+def test_model_without_a_layer_to_set_is_an_error(x, edge_index):
     with pytest.raises(ValueError, match=r"no layer of the model was set: .*the output layer"):
         gpca_init_(torch.nn.Linear(10, 3), x.float())
     with pytest.raises(ValueError, match="no layer of the model was set: it has no weights"):
@@ -410,8 +409,8 @@ def test_a_model_in_which_nothing_could_be_set_is_an_error(x, edge_index):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("init", [xavier_init_, he_init_, orthogonal_init_])
-def test_random_weights_by_the_same_interface(name, init, x, edge_index):
-    model, again, other = (made(name) for _ in range(3))
+def test_random_weights_depend_on_seed(name, init, x, edge_index):
+    model, again, other = (make_model(name) for _ in range(3))
     report = init(model, x.float(), edge_index, seed=1)
     assert report.n_set >= 2
     init(again, x.float(), edge_index, seed=1)
@@ -424,7 +423,7 @@ def test_random_weights_by_the_same_interface(name, init, x, edge_index):
     assert any(not torch.equal(value, states[2][key]) for key, value in states[0].items())
 
 
-def test_random_weights_are_of_the_right_size():
+def test_random_weights_have_the_expected_scale():
     torch.manual_seed(0)
     model = pyg.GCN(400, 100, 2, 100)
     xavier_init_(model)

@@ -1,4 +1,4 @@
-"""gpca_init_ leaves the output layers alone, whatever they are and however many there are."""
+"""Output layers are found and left alone, in models of any structure."""
 
 import copy
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from torch.nn import Linear, Parameter
 from torch_geometric.data import Data
 
 from gpcanet.nn import GCN, GPCANet, gpca_init_
-from gpcanet.nn.init.outputs import output_layers
+from gpcanet.nn.init.outputs import find_output_layers
 
 W = 8
 
@@ -38,7 +38,7 @@ def gcn(i=W, o=W):
 
 @dataclass
 class Result:
-    """As some libraries return them."""
+    """Result object as some libraries return it."""
 
     logits: torch.Tensor
     hidden: torch.Tensor
@@ -49,12 +49,12 @@ def hidden(m, x, e):
 
 
 def two(**last):
-    """Two hidden convolutions a and b, and what comes after them."""
+    """Two hidden convolutions a and b, and the layers after them."""
     return {"a": gcn(10), "b": gcn()} | last
 
 
 class GPRGNN(torch.nn.Module):
-    """Propagation with learnt coefficients after a perceptron."""
+    """Perceptron followed by a propagation with learnt coefficients."""
 
     def __init__(self):
         super().__init__()
@@ -70,7 +70,7 @@ class GPRGNN(torch.nn.Module):
 
 
 class OwnWeight(torch.nn.Module):
-    """Weights that are parameters of the model itself, before, between and after its layers."""
+    """A parameter of the model itself, used before or after its layers."""
 
     def __init__(self, where):
         super().__init__()
@@ -138,7 +138,7 @@ def vgae():
     return pyg.VGAE(encoder)
 
 
-#: Models and the layers that compute what they return.
+#: Models and their output layers.
 CASES = {
     "PyG GCN": (lambda: pyg.GCN(10, W, 3, 3), {"convs.2"}),
     "our GCN": (lambda: GCN(10, W, 3, 3), {"convs.2"}),
@@ -208,7 +208,7 @@ CASES = {
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # of PyG's GraphUNet
 @pytest.mark.parametrize("name", CASES)
-def test_all_layers_but_the_outputs_are_set(name, x, edge_index):
+def test_all_layers_but_output_layers_are_set(name, x, edge_index):
     make, expected = CASES[name]
     x = x.float()
     torch.manual_seed(0)
@@ -234,7 +234,7 @@ def test_all_layers_but_the_outputs_are_set(name, x, edge_index):
 
 
 @pytest.mark.parametrize("name", ["PyG GCN", "VGAE", "dict of heads", "no rule, two heads"])
-def test_all_outputs_are_set_on_request(name, x, edge_index):
+def test_output_layers_are_set_on_request(name, x, edge_index):
     make, expected = CASES[name]
     report = gpca_init_(make(), x.float(), edge_index, last=True)
     known = {layer.name for layer in report if layer.in_channels}
@@ -242,37 +242,37 @@ def test_all_outputs_are_set_on_request(name, x, edge_index):
     assert expected & known
 
 
-def test_a_model_that_is_called_by_another_method(x, edge_index):
+def test_output_layers_of_a_model_that_is_called_by_another_method(x, edge_index):
     model = CASES["VGAE"][0]()
 
-    def encoded(model):
+    def encode(model):
         return model.encoder(x.float(), edge_index)
 
-    def without_a_result(model):
-        encoded(model)
+    def encode_without_result(model):
+        encode(model)
 
-    for forward in (encoded, without_a_result):
+    for forward in (encode, encode_without_result):
         report = gpca_init_(model, x.float(), edge_index, forward=forward)
         assert [layer.is_set for layer in report] == [True, False, False]
 
 
-def test_the_pass_keeps_nothing_for_a_backward_pass(x, edge_index):
+def test_pass_saves_no_tensors_for_backward(x, edge_index):
     model, returned = pyg.GCN(10, W, 3, 3), []
 
     def run():
         returned.append(model(x.float(), edge_index))
         return returned[0]
 
-    assert output_layers(model, run) == {"convs.2"}
+    assert find_output_layers(model, run) == {"convs.2"}
     with pytest.raises(TypeError, match=r"unpack_hook expected to be a Tensor but got .*NoneType"):
         returned[0].sum().backward()
 
 
-# -- any model --------------------------------------------------------------------------------
+# -- random models --------------------------------------------------------------------------------
 
 
 class Wired(torch.nn.Module):
-    """Linear layers, each of a sum of earlier results, or of x."""
+    """Linear layers whose input is a sum of earlier results, or x."""
 
     def __init__(self, inputs, returned, form):
         super().__init__()
@@ -298,15 +298,15 @@ def wirings(draw):
 
 @examples(40)
 @given(wirings())
-def test_outputs_are_what_is_returned_and_used_by_no_layer_that_counts(wiring):
+def test_output_layers_of_random_models(wiring):
     inputs, returned, _ = wiring
-    counts = set(returned)
+    needed = set(returned)  # layers that the result depends on
     for layer in reversed(range(len(inputs))):
-        if layer in counts:
-            counts |= inputs[layer]
-    used = set().union(*(inputs[layer] for layer in counts))
+        if layer in needed:
+            needed |= inputs[layer]
+    used = set().union(*(inputs[layer] for layer in needed))
     model, x = Wired(*wiring), torch.randn(6, 4)
-    assert output_layers(model, lambda: model(x)) == {f"layers.{i}" for i in returned - used}
+    assert find_output_layers(model, lambda: model(x)) == {f"layers.{i}" for i in returned - used}
 
 
 # -- towers -----------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def test_outputs_are_what_is_returned_and_used_by_no_layer_that_counts(wiring):
     divided=st.booleans(),
     seed=st.integers(0, 1000),
 )
-def test_every_tower_gets_directions_of_its_own(towers, width, pairs, depth, divided, seed):
+def test_every_tower_gets_its_own_eigenvectors(towers, width, pairs, depth, divided, seed):
     torch.manual_seed(seed)
     n_in = towers * 3
     conv = pyg.PNAConv(
@@ -338,15 +338,15 @@ def test_every_tower_gets_directions_of_its_own(towers, width, pairs, depth, div
             assert not torch.allclose(one, -other, atol=1e-3)
     first = torch.cat([network[0].weight for network in conv.pre_nns])
     if not divided and len(first) <= first.shape[1] * (1 + pairs):
-        # All towers together have what one layer of their joint width would have.
+        # Together the towers have the eigenvectors of one layer of their total width.
         rank = torch.linalg.matrix_rank(first, rtol=1e-3)
         per_tower = (conv.F_in + 1) // 2 if pairs else conv.F_in
         assert rank == min(towers * per_tower, first.shape[1])
 
 
-def test_towers_are_scaled_alike(x, edge_index):
+def test_all_towers_are_divided_by_the_gain(x, edge_index):
     torch.manual_seed(0)
     conv = pyg.PNAConv(10, 8, ["sum"], ["identity"], torch.tensor([0, 5, 20]), towers=4)
     gpca_init_(conv, x.float(), edge_index)
     norms = [network[0].weight.norm(dim=1).mean().item() for network in conv.post_nns]
-    assert max(norms) < 0.5  # a sum over neighbours makes features larger
+    assert max(norms) < 0.5  # a sum over neighbours increases the norm

@@ -1,9 +1,10 @@
-"""Checkpoints: other data and damage are noticed, and two trainings do not share one."""
+"""Checkpoints: fingerprints of the data, damaged files, and locks."""
 
 import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from gpcanet.datasets import block_model
 from gpcanet.errors import UserError
 from gpcanet.estimators.serialization import save_model
 from gpcanet.nn import GCN, NodeData, Settings, train
-from gpcanet.nn.tensors import csr_tensor
+from gpcanet.nn.tensors import to_csr_tensor
 from gpcanet.nn.training.checkpoint import fingerprint, read_checkpoint, write_checkpoint
 
 # -- fingerprints -----------------------------------------------------------------------------
@@ -40,7 +41,7 @@ WEIGHTS = values((N, N), st.sampled_from([0.0, 0.0, 1.0, 2.0]))
 def node_data(X, A, y, members, layout):
     x = torch.from_numpy(X)
     if layout is not torch.strided:
-        x = csr_tensor(sp.csr_array(X)) if layout is torch.sparse_csr else x.to_sparse_coo()
+        x = to_csr_tensor(sp.csr_array(X)) if layout is torch.sparse_csr else x.to_sparse_coo()
     split = [torch.from_numpy(np.flatnonzero(members == part)) for part in range(3)]
     return NodeData(x, Graph(np.triu(A, 1) + np.triu(A, 1).T), torch.from_numpy(y), *split)
 
@@ -64,13 +65,13 @@ def test_equal_data_have_equal_fingerprints(parts, layout):
         for _ in range(2)
     )
     assert fingerprint(first) == fingerprint(second)
-    if layout is torch.sparse_csr:  # the same matrix, its entries stored in another order
+    if layout is torch.sparse_csr:  # the same matrix with its entries in another order
         matrix = sp.csr_array(parts["X"])
         for row in range(N):
             entries = slice(matrix.indptr[row], matrix.indptr[row + 1])
             matrix.indices[entries] = matrix.indices[entries][::-1].copy()
             matrix.data[entries] = matrix.data[entries][::-1].copy()
-        assert fingerprint(replace(first, x=csr_tensor(matrix))) == fingerprint(first)
+        assert fingerprint(replace(first, x=to_csr_tensor(matrix))) == fingerprint(first)
 
 
 @examples(40)
@@ -80,7 +81,7 @@ def test_equal_data_have_equal_fingerprints(parts, layout):
     layout=st.sampled_from([torch.strided, torch.sparse_csr, torch.sparse_coo]),
     draw=st.data(),
 )
-def test_any_change_of_the_data_changes_the_fingerprint(parts, name, layout, draw):
+def test_changed_data_have_another_fingerprint(parts, name, layout, draw):
     before = node_data(**parts, layout=layout)
     after = node_data(**parts | {name: draw.draw(data_parts[name])}, layout=layout)
     tensors = ("y", "train", "validation", "test")
@@ -92,23 +93,23 @@ def test_any_change_of_the_data_changes_the_fingerprint(parts, name, layout, dra
 
 @examples(40)
 @given(X=MATRICES, order=st.permutations(range(D)), row=st.integers(0, N - 1))
-def test_moved_entries_of_sparse_features_change_the_fingerprint(X, order, row):
-    """The stored values stay as they are: only the structure tells."""
+def test_moved_entries_of_sparse_features_have_another_fingerprint(X, order, row):
+    """The stored values are the same; only the positions change."""
     data = block_model(N, 20, n_features=D, n_classes=2)
     split = [torch.tensor([i]) for i in range(3)]
-    nodes = NodeData(csr_tensor(sp.csr_array(X)), data.graph, torch.zeros(N).long(), *split)
+    nodes = NodeData(to_csr_tensor(sp.csr_array(X)), data.graph, torch.zeros(N).long(), *split)
     moved = X.copy()
     moved[row] = X[row, list(order)]
     for other in (X[:, list(order)], moved, np.roll(X, 1, axis=0)):
-        tensor = csr_tensor(sp.csr_array(other))
+        tensor = to_csr_tensor(sp.csr_array(other))
         same = np.array_equal(X, other)
         assert (fingerprint(nodes) == fingerprint(replace(nodes, x=tensor))) == same
-    wider = csr_tensor(sp.csr_array(np.hstack([X, np.zeros((N, 1), "f4")])))
+    wider = to_csr_tensor(sp.csr_array(np.hstack([X, np.zeros((N, 1), "f4")])))
     assert fingerprint(nodes) != fingerprint(replace(nodes, x=wider))
     assert fingerprint(nodes) != fingerprint(replace(nodes, x=nodes.x.double()))
 
 
-# -- damage -----------------------------------------------------------------------------------
+# -- damaged files -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +132,8 @@ def content(data, tmp_path_factory):
     return path.read_bytes()
 
 
-def resumed(data, path):
-    """Weights and curve of a training that goes on from a checkpoint, not from its own weights."""
+def resume(data, path):
+    """Weights and curve of a training that is resumed; its own initial weights are different."""
     net = model(seed=9)
     result = train(net, data, LONG, checkpoint=path)
     return net.state_dict(), result.curve
@@ -142,18 +143,20 @@ def resumed(data, path):
 def undamaged(data, content, tmp_path_factory):
     path = tmp_path_factory.mktemp("undamaged") / "training.safetensors"
     path.write_bytes(content)
-    return resumed(data, path)
+    return resume(data, path)
 
 
 @examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.integers(0, 10**6), change=st.integers(1, 255))
-def test_changed_bytes_are_refused_or_harmless(tmp_path, data, content, undamaged, share, change):
+def test_changed_bytes_give_an_error_or_the_same_training(
+    tmp_path, data, content, undamaged, share, change
+):
     damaged = bytearray(content)
     damaged[share * len(damaged) // (10**6 + 1)] ^= change
     path = tmp_path / "t.safetensors"
     path.write_bytes(damaged)
     try:
-        weights, curve = resumed(data, path)
+        weights, curve = resume(data, path)
     except UserError as error:
         text = str(error)
         assert text.startswith(f"{path} is ")
@@ -167,7 +170,7 @@ def test_changed_bytes_are_refused_or_harmless(tmp_path, data, content, undamage
 
 @examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.integers(0, 10**6), bit=st.integers(0, 7))
-def test_a_flipped_bit_in_an_array_is_always_refused(tmp_path, content, share, bit):
+def test_flipped_bit_in_an_array_is_an_error(tmp_path, content, share, bit):
     begin = 8 + int.from_bytes(content[:8], "little")
     damaged = bytearray(content)
     damaged[begin + share * (len(content) - begin) // (10**6 + 1)] ^= 1 << bit
@@ -179,7 +182,7 @@ def test_a_flipped_bit_in_an_array_is_always_refused(tmp_path, content, share, b
 
 @examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.integers(0, 10**6))
-def test_a_truncated_checkpoint_is_refused(tmp_path, content, share):
+def test_truncated_checkpoint_is_an_error(tmp_path, content, share):
     path = tmp_path / "t.safetensors"
     path.write_bytes(content[: share * len(content) // (10**6 + 1)])
     with pytest.raises(
@@ -188,14 +191,14 @@ def test_a_truncated_checkpoint_is_refused(tmp_path, content, share):
         read_checkpoint(path)
 
 
-def test_a_saved_model_is_no_checkpoint(tmp_path, data):
+def test_saved_estimator_is_not_a_checkpoint(tmp_path, data):
     path = tmp_path / "model.safetensors"
     save_model(GPCA(2).fit(data.X, graph=data.graph), path)
-    with pytest.raises(UserError, match="is no training checkpoint of GPCANet: its kind is 'GPCA'"):
+    with pytest.raises(UserError, match="is not a training checkpoint but a 'GPCA' of GPCANet"):
         train(model(), data, SHORT, checkpoint=path)
 
 
-def test_tensors_of_every_type_come_back(tmp_path):
+def test_tensors_of_every_dtype_and_shape_are_restored(tmp_path):
     types = (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool)
     tensors = {
         f"{dtype} {shape}": torch.ones(shape, dtype=dtype)
@@ -210,7 +213,7 @@ def test_tensors_of_every_type_come_back(tmp_path):
         assert torch.equal(found[name], tensor)
 
 
-def test_notes_are_compared_as_json_and_checked_before_the_work(tmp_path, data):
+def test_notes_are_compared_as_json_and_checked_before_training(tmp_path, data):
     path, notes = tmp_path / "t.safetensors", {"widths": (4, 4), "by layer": {10: "a", 9: "b"}}
     train(model(), data, SHORT, checkpoint=path, notes=notes)
     assert train(model(), data, LONG, checkpoint=path, notes=notes).epochs == 5
@@ -218,40 +221,35 @@ def test_notes_are_compared_as_json_and_checked_before_the_work(tmp_path, data):
         train(model(), data, SHORT, notes={"model": model()})
 
 
-def test_frozen_layers_make_another_training(tmp_path, data):
+def test_checkpoint_of_unfrozen_model_does_not_fit_frozen_model(tmp_path, data):
     path = tmp_path / "t.safetensors"
     train(model(), data, SHORT, checkpoint=path)
     frozen = model()
     frozen.convs[0].requires_grad_(False)
-    with pytest.raises(UserError, match="is of another model: the list of trained parameters is"):
+    with pytest.raises(UserError, match="in its model, the list of trained parameters is"):
         train(frozen, data, LONG, checkpoint=path)
 
 
-# -- two trainings ----------------------------------------------------------------------------
+# -- locks ------------------------------------------------------------------------------------
 
-HOLDER = """
+ENDLESS = """
 import sys, torch
-import gpcanet.nn.training as t
 from gpcanet.datasets import block_model
 from gpcanet.nn import GCN, Settings, train
-t.CHECKPOINT_SECONDS = 0.0
-write, began = t._Loop._write, []
-def announced(self):
-    write(self)
-    if not began:
-        began.append(print("writing", flush=True))
-t._Loop._write = announced
 data = block_model(60, 200, n_features=6, n_classes=3, homophily=0.9, seed=0)
 torch.manual_seed(0)
-train(GCN(6, 4, 2, 3, dropout=0.5), data, Settings(epochs=10**6, lr=0.01), checkpoint=sys.argv[1])
+settings = Settings(epochs=10**6, lr=0.01)
+train(GCN(6, 4, 2, 3, dropout=0.5), data, settings, checkpoint=sys.argv[1], checkpoint_seconds=0)
 """
 
 
-def test_a_second_training_is_refused_until_the_first_is_gone(data, tmp_path):
+def test_checkpoint_is_locked_until_the_training_process_ends(data, tmp_path):
     path = tmp_path / "t.safetensors"
-    process = subprocess.Popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", ENDLESS, path])
     try:
-        assert process.stdout.readline() == b"writing\n"
+        while not path.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
         with pytest.raises(UserError) as caught:
             train(model(), data, SHORT, checkpoint=path)
         assert str(caught.value) == (
@@ -260,12 +258,11 @@ def test_a_second_training_is_refused_until_the_first_is_gone(data, tmp_path):
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        process.stdout.close()
-    # The lock died with its process, and its progress is there.
+    # The lock is released with its process, and the checkpoint can be resumed.
     assert train(model(), data, SHORT, checkpoint=path).epochs >= 1
 
 
-def test_a_training_that_fails_releases_its_checkpoint(data, tmp_path):
+def test_failed_training_releases_its_checkpoint(data, tmp_path):
     path = tmp_path / "t.safetensors"
     with pytest.raises(UserError, match="the model has 2 outputs for 3 classes"):
         train(GCN(6, 4, 2, 2), data, SHORT, checkpoint=path)

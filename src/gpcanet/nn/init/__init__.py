@@ -1,1 +1,1 @@
-"""Initialisers: weights from eigenvectors, and random ones."""
+"""Initialisers of graph networks: weights from eigenvectors, and random weights."""

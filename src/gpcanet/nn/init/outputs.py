@@ -1,9 +1,9 @@
-"""Which layers of a model compute its outputs, read from the autograd graph of one pass.
+"""Find the layers that compute the outputs of a model, from the autograd graph of one pass.
 
-A layer is an output layer if its result reaches what the model returns and no other layer takes
-it as input. So the last layer of a residual network is one and those before it are not, both
-heads of a model with two heads are, and a propagation or normalisation without a weight matrix
-after the last layer makes no difference.
+A layer is an output layer if its result reaches what the model returns and is not the input of
+another layer. The last layer of a residual network is one and the layers before it are not; a
+model with two heads has two; a propagation or normalisation without a weight matrix after the last
+layer does not count as a layer.
 """
 
 from __future__ import annotations
@@ -16,36 +16,42 @@ import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 
-from .passes import THE_MODEL, layers_of
+from .rules import MODEL_NAME, find_layers
 
-#: Parts of the names of autograd nodes that multiply by a matrix.
+#: Parts of the names of autograd nodes that are matrix products.
 MATRIX_PRODUCTS = ("mm", "mv", "linear")
 
 
-def output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[str]:
-    """Names of the output layers; of the last layer that ran if there is no autograd graph.
+def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[str]:
+    """Return the names of the output layers.
 
-    ``run`` calls the model. If no gradient reaches what it returns, all layers count whose result
-    no other layer takes. Layers without a rule count, too; those with parameters of one dimension
-    only, such as norms, do not.
+    Layers without a rule count as well, unless all their parameters have one dimension, as those
+    of norms.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    run : callable
+        Calls the model. If no gradient reaches the result, all layers whose result is not the
+        input of another layer are returned; without any autograd graph, the last layer that ran.
     """
-    layers = _with_weights(model)
-    calls: list[str] = []  # names of layers, in the order of their calls
-    results: dict[Any, int] = {}  # autograd node -> call
+    layers = _layers_with_matrices(model)
+    calls: list[str] = []  # names of layers in the order of their calls
+    results: dict[Any, int] = {}  # autograd node of a result -> index of the call
     returned: list[Any] = []
 
-    def note(name: str) -> Callable[..., None]:
-        def after_it_ran(_: Any, __: Any, output: Any) -> None:
+    def record(name: str) -> Callable[..., None]:
+        def hook(_: Any, __: Any, output: Any) -> None:
             results.update((tensor.grad_fn, len(calls)) for tensor in _tensors_in(output))
             calls.append(name)
 
-        return after_it_ran
+        return hook
 
-    handles = [layer.register_forward_hook(note(name)) for name, layer in layers.items()]
+    handles = [layer.register_forward_hook(record(name)) for name, layer in layers.items()]
     handles.append(model.register_forward_hook(lambda *hooked: returned.append(hooked[-1])))
     try:
         with _autograd_graph_only(model):
-            last = run()
+            result = run()
     finally:
         for handle in handles:
             handle.remove()
@@ -53,17 +59,17 @@ def output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[str]:
     if not results:
         return set(calls[-1:])
     called = {id(p) for name in calls for p in layers[name].parameters()}
-    loose = {id(p) for p in model.parameters() if p.dim() > 1 and id(p) not in called}
-    roots = {tensor.grad_fn for tensor in _tensors_in(returned or last)} - {None}
-    return {calls[call] for call in _unused_results(roots or set(results), results, loose)}
+    outside = {id(p) for p in model.parameters() if p.dim() > 1 and id(p) not in called}
+    roots = {tensor.grad_fn for tensor in _tensors_in(returned or result)} - {None}
+    return {calls[call] for call in _unused_results(roots or set(results), results, outside)}
 
 
-def _with_weights(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
-    """Layers that are called as a whole and hold a weight matrix, with or without a rule."""
-    known, left = layers_of(model)
-    layers = {name: layer for name, (layer, rule) in known.items() if not rule.passes_on}
-    for report in left:
-        layer = model if report.name == THE_MODEL else model.get_submodule(report.name)
+def _layers_with_matrices(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
+    """Layers that are called as a whole and have a weight matrix, with or without a rule."""
+    with_rule, without_rule = find_layers(model)
+    layers = {name: layer for name, (layer, rule) in with_rule.items() if not rule.is_container}
+    for report in without_rule:
+        layer = model if report.name == MODEL_NAME else model.get_submodule(report.name)
         if isinstance(layer, pyg.MessagePassing) or not any(True for _ in layer.children()):
             layers[report.name] = layer
     return {
@@ -75,7 +81,7 @@ def _with_weights(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
 
 @contextmanager
 def _autograd_graph_only(model: torch.nn.Module) -> Iterator[None]:
-    """Record an autograd graph of all parameters that keeps no tensors for a backward pass."""
+    """Record an autograd graph of all parameters, without saving tensors for a backward pass."""
     frozen = [p for p in model.parameters() if not p.requires_grad and p.is_floating_point()]
     for parameter in frozen:
         parameter.requires_grad_(True)
@@ -88,13 +94,13 @@ def _autograd_graph_only(model: torch.nn.Module) -> Iterator[None]:
             parameter.requires_grad_(False)
 
 
-def _unused_results(roots: set[Any], results: Mapping[Any, int], loose: set[int]) -> set[int]:
-    """Calls whose result reaches a root and is no input of another call.
+def _unused_results(roots: set[Any], results: Mapping[Any, int], outside: set[int]) -> set[int]:
+    """Return the calls whose result reaches a root and is not the input of another call.
 
-    ``loose`` are weights that a model multiplies by itself, outside of any layer.
+    ``outside`` are ids of weight matrices that the model uses itself, outside of its layers.
     """
     reached: dict[Any, set[int]] = {}  # calls whose result a node depends on without another call
-    only_loose: set[Any] = set()  # nodes that depend on no other parameters
+    only_outside: set[Any] = set()  # nodes that depend on no other parameters
     used: set[int] = set()
     for node in _inputs_first(roots):
         inputs = [function for function, _ in node.next_functions if function is not None]
@@ -103,34 +109,34 @@ def _unused_results(roots: set[Any], results: Mapping[Any, int], loose: set[int]
         if node in results:
             used |= below - {results[node]}
             below = {results[node]}
-        elif id(variable) in loose or (inputs and only_loose.issuperset(inputs)):
-            only_loose.add(node)
-        elif only_loose.intersection(inputs) and _multiplies(node):
+        elif id(variable) in outside or (inputs and only_outside.issuperset(inputs)):
+            only_outside.add(node)
+        elif only_outside.intersection(inputs) and _is_matrix_product(node):
             used |= below
         reached[node] = below
     return set().union(*(reached[root] for root in roots)) - used
 
 
-def _multiplies(node: Any) -> bool:
+def _is_matrix_product(node: Any) -> bool:
     return any(part in node.name().lower() for part in MATRIX_PRODUCTS)
 
 
 def _inputs_first(roots: set[Any]) -> Iterator[Any]:
-    """All nodes of an autograd graph, each after its inputs."""
-    seen: set[Any] = set()
+    """Iterate over the nodes of an autograd graph, each after its inputs."""
+    visited: set[Any] = set()
     stack = [(root, False) for root in roots]
     while stack:
         node, is_ready = stack.pop()
         if is_ready:
             yield node
-        elif node not in seen:
-            seen.add(node)
+        elif node not in visited:
+            visited.add(node)
             stack.append((node, True))
             stack += [(function, False) for function, _ in node.next_functions if function]
 
 
 def _tensors_in(value: Any) -> Iterator[Tensor]:
-    """Tensors in what a model returns: itself, or a tuple, dict or object that holds some."""
+    """Iterate over the tensors in a result: a tensor, or a tuple, dict or object of tensors."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping):

@@ -1,20 +1,20 @@
-"""What an initialiser did to each layer."""
+"""The report of an initialiser: one entry per layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
 
 from ...errors import InputError
 
 
 @dataclass(frozen=True)
 class LayerReport:
-    """One layer: set, or left alone and why.
+    """Whether the weights of a layer were set, and if not, the reason.
 
-    ``kept`` is the share of the squared size of what the layer aggregates that its weights pass
-    on, for towers of a ``PNAConv`` all of them together; None where weights do not depend on data.
+    ``kind`` is the name of the class. ``kept`` is the share of the squared norm of the aggregated
+    features that the weights pass on (for the towers of a ``PNAConv``, all of them together), and
+    None for random weights.
     """
 
     name: str
@@ -26,22 +26,23 @@ class LayerReport:
     kept: float | None = None
 
     def __str__(self) -> str:
-        size = f"{self.in_channels} -> {self.out_channels}" if self.in_channels else ""
-        done = "set" if self.is_set else "left alone"
+        shape = f"{self.in_channels} -> {self.out_channels}" if self.in_channels else ""
+        state = "set" if self.is_set else "left alone"
         kept = "" if self.kept is None else f", keeps {self.kept:.1%}"
         reason = f": {self.reason}" if self.reason else ""
-        return f"{self.name:<24} {self.kind:<14} {size:<14} {done}{kept}{reason}"
+        return f"{self.name:<24} {self.kind:<14} {shape:<14} {state}{kept}{reason}"
 
 
 @dataclass(frozen=True)
 class InitReport:
-    """A line per layer, in the order in which they ran."""
+    """Reports of all layers, in the order in which they ran; ``scheme`` is the initialiser."""
 
     scheme: str
     layers: tuple[LayerReport, ...]
 
     @property
     def n_set(self) -> int:
+        """Number of layers whose weights were set."""
         return sum(layer.is_set for layer in self.layers)
 
     def __iter__(self) -> Iterator[LayerReport]:
@@ -55,15 +56,14 @@ class InitReport:
             if layer.name == name:
                 return layer
         names = ", ".join(layer.name for layer in self.layers)
-        raise KeyError(f"no layer {name!r}; there are {names}")
+        raise KeyError(f"there is no layer {name!r}; the layers are {names}")
 
-    def unless_nothing(self) -> Self:
-        """The report itself; an error if it tells of no layer that was set."""
+    def raise_if_empty(self) -> None:
+        """Raise an InputError if no layer was set."""
         if self.n_set == 0:
-            lines = "; ".join(f"{layer.name} ({layer.kind}): {layer.reason}" for layer in self)
-            raise InputError(f"no layer of the model was set: {lines or 'it has no weights'}")
-        return self
+            reasons = "; ".join(f"{layer.name} ({layer.kind}): {layer.reason}" for layer in self)
+            raise InputError(f"no layer of the model was set: {reasons or 'it has no weights'}")
 
     def __str__(self) -> str:
-        head = f"{self.scheme}: {self.n_set} of {len(self.layers)} layers set"
-        return "\n".join([head, *map(str, self.layers)])
+        title = f"{self.scheme}: {self.n_set} of {len(self.layers)} layers set"
+        return "\n".join([title, *map(str, self.layers)])

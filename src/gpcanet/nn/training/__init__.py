@@ -1,1 +1,1 @@
-"""Node data, the training loop and its checkpoints."""
+"""Training: node data, models by name, the training loop and its checkpoints."""

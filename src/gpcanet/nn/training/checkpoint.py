@@ -1,4 +1,4 @@
-"""Where a training stands, in one file that is written whole or not at all."""
+"""Checkpoint of a training: one file, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ from .data import NodeData
 KIND = "training checkpoint"
 
 
+# -- the file -----------------------------------------------------------------------------
+
+
 @contextmanager
 def checkpoint_lock(path: Path) -> Iterator[None]:
-    """Hold the checkpoint for one training; a second one is refused.
+    """Lock the checkpoint for this training; raise an error if another training has locked it.
 
-    The operating system releases the lock when a process dies.
+    The operating system releases the lock if the process dies.
     """
     lock = FileLock(f"{path}.lock")
     try:
@@ -43,7 +46,7 @@ def checkpoint_lock(path: Path) -> Iterator[None]:
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
-    """Write tensors and JSON, in place of what was there."""
+    """Write tensors and JSON, replacing an existing file."""
     # numpy has no bfloat16, so its bits are stored as int16.
     bfloat16 = [name for name, tensor in tensors.items() if tensor.dtype == torch.bfloat16]
     arrays = {
@@ -57,22 +60,25 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], notes: dict[str, An
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and JSON of a checkpoint, once its checksum has been verified."""
+    """Return the tensors and the JSON of a checkpoint after verifying its checksum."""
     try:
         header, arrays = read_tensor_file(path, KIND)
     except DataError as error:
         raise DataError(f"{error}; delete it to train from the start") from None
     if header.get("kind") != KIND:
         raise DataError(
-            f"{path} is no {KIND} of GPCANet: its kind is {header.get('kind')!r}; give another file"
+            f"{path} is not a {KIND} but a {header.get('kind')!r} of GPCANet; give another file"
         )
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     tensors |= {name: tensors[name].view(torch.bfloat16) for name in header["bfloat16"]}
     return tensors, header["notes"]
 
 
-def as_json(notes: dict[str, Any]) -> dict[str, Any]:
-    """Notes as they come back from a file, with lists for tuples and strings for keys."""
+# -- what a training depends on -----------------------------------------------------------
+
+
+def to_json(notes: dict[str, Any]) -> dict[str, Any]:
+    """Return notes as they are read from a file: tuples become lists and keys strings."""
     try:
         return json.loads(json.dumps(notes, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -81,27 +87,27 @@ def as_json(notes: dict[str, Any]) -> dict[str, Any]:
         ) from None
 
 
-def architecture(model: torch.nn.Module) -> dict[str, Any]:
-    """Shapes of parameters and buffers, types and settings of modules, and what is trained."""
+def describe_model(model: torch.nn.Module) -> dict[str, Any]:
+    """Return the shapes, module types, settings and trained parameters of a model."""
     found: dict[str, Any] = {k: list(tensor.shape) for k, tensor in model.state_dict().items()}
     for name, module in model.named_modules():
         found[name or "the model"] = type(module).__name__
         for setting, value in vars(module).items():
             if isinstance(value, str | int | float) and setting != "training" and setting[0] != "_":
                 found[f"{name}.{setting}".lstrip(".")] = value
-    # The optimizer numbers these, and its state belongs to the numbers.
+    # The state of the optimizer refers to parameters by their position in this list.
     trained = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     return found | {"the list of trained parameters": trained}
 
 
 def fingerprint(data: NodeData) -> dict[str, Any]:
-    """Sizes and checksums of everything in the data that a training depends on."""
+    """Return sizes and checksums of the features, graph, labels and split."""
     graph = data.graph
     x = to_numpy_or_scipy(data.x)
     features = [x]
     if is_sparse(data.x):
         x = x.copy()
-        x.sum_duplicates()  # the same matrix may store its entries in any order
+        x.sum_duplicates()  # equal matrices may store their entries in different orders
         features = [x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data]
     found = {
         "nodes": graph.n_nodes,
@@ -122,43 +128,56 @@ def _checksum(*arrays: np.ndarray, text: str = "") -> str:
     return found.hexdigest()[:16]
 
 
-def check_same(path: Path, what: str, kept: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Raise unless the checkpoint was made by the same model, settings or data."""
-    for name in [*wanted, *kept]:
-        before, now = kept.get(name), wanted.get(name)
-        if before != now:
+def check_same(path: Path, part: str, stored: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Raise an error if the model, settings, data or notes of a checkpoint are different."""
+    for name in [*expected, *stored]:
+        if stored.get(name) != expected.get(name):
             raise InputError(
-                f"{path} is of another {what}: {name} is {before} there and {now} here; delete "
-                f"it, or give another file"
+                f"{path} belongs to another training: in its {part}, {name} is "
+                f"{stored.get(name)} instead of {expected.get(name)}; delete it, or give another "
+                f"file"
             )
 
 
-def random_state(device: torch.device) -> dict[str, Tensor]:
-    states = {"random.cpu": torch.get_rng_state()}
+# -- state of a training ------------------------------------------------------------------
+
+
+def copy_state(
+    model: torch.nn.Module, optimizer: torch.optim.Optimizer, device: torch.device
+) -> dict[str, Tensor]:
+    """Return copies of the weights, the optimizer state and the random state by name."""
+    state = {f"model.{name}": value for name, value in model.state_dict().items()}
+    for index, values in optimizer.state_dict()["state"].items():
+        for name, value in values.items():
+            state[f"optimizer.{index}.{name}"] = torch.as_tensor(value)
+    state["random.cpu"] = torch.get_rng_state()
     if device.type == "cuda":
-        states["random.cuda"] = torch.cuda.get_rng_state(device)
-    return states
+        state["random.cuda"] = torch.cuda.get_rng_state(device)
+    return {name: tensor.clone() for name, tensor in state.items()}
 
 
-def restore_random_state(tensors: dict[str, Tensor], device: torch.device) -> None:
-    torch.set_rng_state(tensors["random.cpu"])
-    if device.type == "cuda" and "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"], device)
+def restore_state(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    device: torch.device,
+    state: dict[str, Tensor],
+) -> None:
+    """Set the weights, the optimizer state and the random state to those of ``copy_state``."""
+    model.load_state_dict(with_prefix("model.", state))
+    values: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in with_prefix("optimizer.", state).items():
+        index, name = key.split(".")
+        values.setdefault(int(index), {})[name] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": values})
+    torch.set_rng_state(state["random.cpu"])
+    if device.type == "cuda" and "random.cuda" in state:
+        torch.cuda.set_rng_state(state["random.cuda"], device)
 
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    state = optimizer.state_dict()["state"]
+def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names start with a prefix, by the rest of their names."""
     return {
-        f"optimizer.{index}.{name}": torch.as_tensor(value)
-        for index, values in state.items()
-        for name, value in values.items()
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
     }
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        if key.startswith("optimizer."):
-            _, index, name = key.split(".")
-            state.setdefault(int(index), {})[name] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

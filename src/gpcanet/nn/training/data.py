@@ -1,4 +1,4 @@
-"""What a model is trained on, as tensors."""
+"""Graph, features, labels and split as tensors, and the call of a model on them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,32 @@ from ...datasets import Dataset
 from ...errors import InputError, InputTypeError
 from ...graph import Graph
 from ...utils.outcome import SPLIT
-from ..checks import check_finite_features, class_codes, positions
 from ..conv import GCNConv
-from ..init.passes import as_it_was
+from ..init.forward_pass import preserved_state
 from ..models import GPCANet
-from ..propagation import as_propagation
-from ..tensors import feature_tensor, is_sparse, rows_of
+from ..propagation import to_propagation
+from ..tensors import (
+    check_finite_features,
+    dtype_name,
+    is_sparse,
+    select_rows,
+    to_feature_tensor,
+)
 
 
 @dataclass(frozen=True)
 class NodeData:
-    """A graph with features, labels and the nodes to train, select and test on.
+    """A graph with features, labels and a split into training, validation and test nodes.
 
-    ``y`` is -1 where a label is unknown; ``train``, ``validation`` and ``test`` are positions.
+    Attributes
+    ----------
+    x : Tensor of shape (n_nodes, n_features)
+        Features, dense or sparse.
+    graph : Graph
+    y : Tensor of shape (n_nodes,)
+        Class of each node, -1 for unlabelled nodes.
+    train, validation, test : Tensor
+        Positions of the nodes of each part of the split.
     """
 
     x: Tensor
@@ -43,159 +56,215 @@ class NodeData:
 
     @classmethod
     def of(cls, source: Any, device: Any = "cpu") -> NodeData:
-        """From a ``Dataset`` of ours or a ``torch_geometric.data.Data`` with masks."""
+        """Create it from a ``Dataset`` or a ``torch_geometric.data.Data`` with masks."""
         if isinstance(source, NodeData | Dataset):
-            x = source.x if isinstance(source, NodeData) else feature_tensor(source.X)
-            n = source.graph.n_nodes
-            split = [positions(getattr(source, name), n, name) for name in SPLIT]
-            return cls(x, source.graph, class_codes(source.y), *split).to(device).check()
-        masks = [getattr(source, f"{part}_mask", None) for part in ("train", "val", "test")]
-        if masks[0] is None:
-            raise InputError(
-                f"{type(source).__name__} has no train_mask; give a Dataset, a NodeData, or a PyG "
-                f"Data with train_mask, val_mask and test_mask"
-            )
-        if not isinstance(source.x, Tensor):
-            raise InputTypeError(
-                f"x of the data is a {type(source.x).__name__}; give a tensor of features"
-            )
-        graph = Graph.from_pyg(source)
-        nodes = [_members(mask, graph.n_nodes) for mask in masks]
-        return cls(source.x, graph, class_codes(source.y), *nodes).to(device).check()
+            x = source.x if isinstance(source, NodeData) else to_feature_tensor(source.X)
+            graph = source.graph
+            split = [to_positions(getattr(source, name), graph.n_nodes, name) for name in SPLIT]
+        else:
+            masks = [getattr(source, f"{part}_mask", None) for part in ("train", "val", "test")]
+            if masks[0] is None:
+                raise InputError(
+                    f"{type(source).__name__} has no train_mask; give a Dataset, a NodeData, or a "
+                    f"PyG Data with train_mask, val_mask and test_mask"
+                )
+            x = source.x
+            if not isinstance(x, Tensor):
+                raise InputTypeError(
+                    f"x of the data is a {type(x).__name__}; give a tensor of features"
+                )
+            graph = Graph.from_pyg(source)
+            split = [_mask_positions(mask, graph.n_nodes) for mask in masks]
+        return cls(x, graph, to_class_codes(source.y), *split).to(device).check()
 
     def check(self) -> NodeData:
-        """The data itself, if a model can be trained on it."""
+        """Return the data, or raise an error if a model cannot be trained on it."""
         n = self.graph.n_nodes
         if self.x.dim() != 2 or self.x.shape[0] != n or tuple(self.y.shape) != (n,):
             raise InputError(
                 f"features of shape {tuple(self.x.shape)} and labels of shape "
-                f"{tuple(self.y.shape)} for {n} nodes; give a row and a label per node"
+                f"{tuple(self.y.shape)} for {n} nodes; give one row and one label per node"
             )
         check_finite_features(self.x)
         for name in ("train", "validation"):
             if len(getattr(self, name)) == 0:
-                raise InputError(f"no node for {name}; training needs a split that has some")
-        member = torch.zeros(n, dtype=torch.int64, device=self.y.device)
+                raise InputError(f"the split has no {name} nodes; add at least one")
+        count = torch.zeros(n, dtype=torch.int64, device=self.y.device)
         for name in SPLIT:
             nodes = getattr(self, name)
             if len(nodes) and int(self.y[nodes].min()) < 0:
-                raise InputError(f"a {name} node has no label (-1); drop it from the split")
-            member += torch.bincount(nodes, minlength=n)
-        if int(member.max()) > 1:
+                raise InputError(f"a {name} node has no label (-1); remove it from the split")
+            count += torch.bincount(nodes, minlength=n)
+        if int(count.max()) > 1:
             raise InputError(
-                f"node {int(member.argmax())} is more than once in {', '.join(SPLIT)}; a split has "
-                f"every node once"
+                f"node {int(count.argmax())} occurs more than once in {', '.join(SPLIT)}; give "
+                f"every node at most once"
             )
         return self
 
     @property
     def n_classes(self) -> int:
+        """Largest class code plus one."""
         return int(self.y.max()) + 1
 
     @property
     def visible_labels(self) -> Tensor:
-        """y with -1 wherever a model may not look while it learns."""
+        """Labels of the training nodes, -1 for all other nodes."""
         visible = torch.full_like(self.y, -1)
         visible[self.train] = self.y[self.train]
         return visible
 
     @cached_property
     def edge_index(self) -> Tensor:
-        """Both directions of every edge, as PyG has them: sources above targets."""
+        """Both directions of every edge in PyG's format: sources in row 0, targets in row 1."""
         targets = np.repeat(np.arange(self.graph.n_nodes), np.diff(self.graph.indptr))
         pair = np.stack([self.graph.indices.astype(np.int64), targets])
         return torch.from_numpy(pair).to(self.y.device)
 
     def to(self, device: Any) -> NodeData:
+        """Return the data with all tensors on a device."""
         tensors = ("x", "y", *SPLIT)
         return replace(self, **{name: getattr(self, name).to(device) for name in tensors})
 
-    def part(self, nodes: np.ndarray) -> NodeData:
-        """Some nodes and the edges among them; whoever of them is in the split stays in it."""
-        place = torch.full((self.graph.n_nodes,), -1)
-        place[torch.from_numpy(nodes)] = torch.arange(len(nodes))
-        chosen = {name: place[getattr(self, name).cpu()] for name in SPLIT}
+    def subset(self, nodes: np.ndarray) -> NodeData:
+        """Return the induced subgraph of some nodes with their features, labels and split."""
+        position = torch.full((self.graph.n_nodes,), -1)
+        position[torch.from_numpy(nodes)] = torch.arange(len(nodes))
+        split = {name: position[getattr(self, name).cpu()] for name in SPLIT}
         return NodeData(
-            rows_of(self.x, nodes),
+            select_rows(self.x, nodes),
             self.graph.subgraph(nodes),
             self.y[torch.from_numpy(nodes).to(self.y.device)],
-            **{name: rows[rows >= 0].to(self.y.device) for name, rows in chosen.items()},
+            **{name: rows[rows >= 0].to(self.y.device) for name, rows in split.items()},
         )
 
 
-def _members(mask: Tensor | None, n_nodes: int) -> Tensor:
-    """Positions of the nodes of a mask."""
+# -- labels and splits --------------------------------------------------------------------
+
+
+def to_class_codes(y: Any) -> Tensor:
+    """Convert labels to one integer class code per node; integral floats are accepted."""
+    if y is None:
+        raise InputError("the data have no y; give one class code per node, -1 where unknown")
+    if not isinstance(y, Tensor):
+        values = np.asarray(y)
+        if values.dtype.kind not in "biuf":
+            raise InputTypeError(
+                f"y of dtype {values.dtype} must hold integer class codes; np.unique(y, "
+                f"return_inverse=True) converts names to codes"
+            )
+        y = torch.from_numpy(values)
+    if y.shape[1:] == (1,):  # the format of OGB
+        y = y.flatten()
+    if y.dim() != 1:
+        raise InputError(
+            f"y of shape {tuple(y.shape)} has several values per node; give one class code per "
+            f"node, for one-hot labels y.argmax(1)"
+        )
+    if y.is_complex():
+        raise InputTypeError("y holds complex numbers; give integer class codes")
+    if y.is_floating_point():
+        wrong = ~torch.isfinite(y) | (y != y.floor())
+        if bool(wrong.any()):
+            node = int(wrong.nonzero()[0])
+            raise InputError(
+                f"y is {y[node]:g} at node {node}, which is not a class code; train does not "
+                f"support node regression, so give integer class codes, -1 where unknown"
+            )
+    return y.long()
+
+
+def to_positions(nodes: Any, n_nodes: int, name: str) -> Tensor:
+    """Convert a list of node positions to an integer tensor."""
+    nodes = nodes if isinstance(nodes, Tensor) else torch.from_numpy(np.asarray(nodes))
+    if nodes.dim() != 1 or (
+        len(nodes) and (nodes.is_floating_point() or nodes.dtype == torch.bool)
+    ):
+        raise InputTypeError(
+            f"{name} of shape {tuple(nodes.shape)} and dtype {dtype_name(nodes)} must be a list of "
+            f"integer positions; np.flatnonzero converts a mask to positions"
+        )
+    if len(nodes) and not 0 <= int(nodes.min()) <= int(nodes.max()) < n_nodes:
+        wrong = int(nodes.min()) if int(nodes.min()) < 0 else int(nodes.max())
+        raise InputError(
+            f"{name} contains node {wrong}, but there are {n_nodes} nodes; node positions go from "
+            f"0 to {n_nodes - 1}"
+        )
+    return nodes.long()
+
+
+def _mask_positions(mask: Tensor | None, n_nodes: int) -> Tensor:
     if mask is None:
         return torch.empty(0, dtype=torch.int64)
     if mask.dim() == 2:
         raise InputError(
-            f"masks of shape {tuple(mask.shape)} are several splits; choose one, as "
+            f"masks of shape {tuple(mask.shape)} contain several splits; choose one, for example "
             f"train_mask[:, 0]"
         )
     if mask.dtype != torch.bool or tuple(mask.shape) != (n_nodes,):
         raise InputError(
-            f"a mask of shape {tuple(mask.shape)} and dtype {mask.dtype} for {n_nodes} nodes; give "
-            f"one bool per node"
+            f"a mask has shape {tuple(mask.shape)} and dtype {dtype_name(mask)} for {n_nodes} "
+            f"nodes; give one bool per node"
         )
     return mask.nonzero().flatten()
 
 
-class Edges(NamedTuple):
-    """What a model takes besides its features."""
+# -- calling a model ----------------------------------------------------------------------
+
+
+class ModelEdges(NamedTuple):
+    """The arguments of a model besides the features."""
 
     edge_index: Any
     edge_weight: Tensor | None = None
 
     def run(self, model: torch.nn.Module, x: Tensor) -> Tensor:
+        """Call the model on features and these edges."""
         if self.edge_weight is None:
             return model(x, self.edge_index)
         return model(x, self.edge_index, edge_weight=self.edge_weight)
 
 
-def edges_for(model: torch.nn.Module, data: NodeData) -> Edges:
-    """Our propagation where the model can take it, an edge_index elsewhere."""
+def prepare_edges(model: torch.nn.Module, data: NodeData) -> ModelEdges:
+    """Return a GraphPropagation if the model accepts it, otherwise an edge_index."""
     graph = data.graph
     if isinstance(model, GPCANet):
-        return Edges(model.propagation(graph, None, graph.n_nodes, data.visible_labels))
+        return ModelEdges(model.propagation(graph, None, graph.n_nodes, data.visible_labels))
     convolutions = [m for m in model.modules() if isinstance(m, pyg.MessagePassing)]
     kinds = {m.normalization if isinstance(m, GCNConv) else None for m in convolutions}
     if kinds in ({"sym"}, {"rw"}):
-        return Edges(as_propagation(graph, None, graph.n_nodes, normalization=kinds.pop()))
+        return ModelEdges(to_propagation(graph, None, graph.n_nodes, normalization=kinds.pop()))
     if graph.weights is None:
-        return Edges(data.edge_index)
-    if not _takes_weights(model):
+        return ModelEdges(data.edge_index)
+    accepts_weights = "edge_weight" in inspect.signature(model.forward).parameters
+    if not (accepts_weights and getattr(model, "supports_edge_weight", True)):
         warnings.warn(
-            f"{type(model).__name__} takes no edge weights; they are left out", stacklevel=2
+            f"{type(model).__name__} does not support edge weights; they are ignored", stacklevel=2
         )
-        return Edges(data.edge_index)
+        return ModelEdges(data.edge_index)
     weights = torch.from_numpy(np.array(graph.weights)).to(data.y.device, torch.float32)
-    return Edges(data.edge_index, weights)
-
-
-def _takes_weights(model: torch.nn.Module) -> bool:
-    named = "edge_weight" in inspect.signature(model.forward).parameters
-    return named and getattr(model, "supports_edge_weight", True)
+    return ModelEdges(data.edge_index, weights)
 
 
 @torch.no_grad()
-def suited_to(model: torch.nn.Module, data: NodeData) -> NodeData:
-    """The same data, with dense features if the model cannot take sparse ones.
+def densify_if_needed(model: torch.nn.Module, data: NodeData) -> NodeData:
+    """Return the data with dense features if the model does not support sparse ones.
 
-    Layers that project first can; PyG's that look up neighbours first cannot.
+    Layers that project first support them, layers of PyG that gather neighbours first do not.
     """
     if not is_sparse(data.x):
         return data
-    with as_input_errors(data), as_it_was(model):
+    with translating_torch_errors(data), preserved_state(model):
         try:
-            edges_for(model, data).run(model, data.x)
+            prepare_edges(model, data).run(model, data.x)
         except NotImplementedError:
             return replace(data, x=data.x.to_dense())
     return data
 
 
 @contextmanager
-def as_input_errors(data: NodeData) -> Iterator[None]:
-    """Errors of torch in the first pass of a model say that it does not fit the data."""
+def translating_torch_errors(data: NodeData) -> Iterator[None]:
+    """Raise an InputError if torch fails because the model does not fit the data."""
     try:
         yield
     except RuntimeError as error:
@@ -204,5 +273,5 @@ def as_input_errors(data: NodeData) -> Iterator[None]:
         n, d = data.x.shape
         reason = str(error).splitlines()[0]
         raise InputError(
-            f"the model does not take {n} nodes with {d} features: {reason}"
+            f"the model does not accept {n} nodes with {d} features: {reason}"
         ) from error

@@ -1,4 +1,4 @@
-"""The one training loop: whole graphs or parts of them, any model."""
+"""Training of a model for node classification, on the whole graph or on parts of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import time
 import warnings
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,92 +21,22 @@ from ...utils.atomic import check_target
 from ...utils.checks import check_number
 from ...utils.outcome import SPLIT, Training
 from ...utils.progress import report
-from ..conv import keeping_means
+from ..conv import storing_means
 from .checkpoint import (
-    architecture,
-    as_json,
     check_same,
     checkpoint_lock,
+    copy_state,
+    describe_model,
     fingerprint,
-    optimizer_tensors,
-    random_state,
     read_checkpoint,
-    restore_optimizer,
-    restore_random_state,
+    restore_state,
+    to_json,
+    with_prefix,
     write_checkpoint,
 )
-from .data import NodeData, as_input_errors, edges_for, suited_to
+from .data import NodeData, densify_if_needed, prepare_edges, translating_torch_errors
 from .partition import Batch, Batches
-
-#: torch takes seeds of 64 bits.
-MOST_SEED = 2**63 - 1
-
-#: Seconds between two checkpoints.
-CHECKPOINT_SECONDS = 30.0
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to train; the defaults are the paper's.
-
-    Parameters
-    ----------
-    epochs : int
-    lr, weight_decay : float
-        Of Adam; the decay is added to the gradient.
-    patience : int, optional
-        Stop when validation accuracy has not risen for so many epochs. None: never.
-    eval_every : int
-        Epochs between two looks at the accuracies.
-    later_of_ties : bool
-        Of epochs with equal validation accuracy keep the last one, not the first.
-    parts : int
-        Parts that the graph is cut into; 1 trains on it whole.
-    parts_per_batch : int
-        Parts that are joined, with the edges between them, for one step.
-    seed : int
-        Of dropout, the parts and their order.
-    device : str
-        ``"auto"`` is a GPU where there is one.
-    """
-
-    epochs: int = 1000
-    lr: float = 1e-3
-    weight_decay: float = 5e-4
-    patience: int | None = None
-    eval_every: int = 1
-    later_of_ties: bool = False
-    parts: int = 1
-    parts_per_batch: int = 1
-    seed: int = 0
-    device: str = "auto"
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "eval_every", "parts", "parts_per_batch", "patience", "seed"):
-            value, least = getattr(self, name), 0 if name == "seed" else 1
-            if name == "patience" and value is None:
-                continue
-            most = MOST_SEED if name == "seed" else math.inf
-            check_number(name, value, least, most, advice="give a whole number", integer=True)
-            object.__setattr__(self, name, int(value))  # numpy's own do not go into JSON
-        for name in ("lr", "weight_decay"):
-            check_number(name, getattr(self, name), 0, advice="1e-3 and 5e-4 are usual")
-            object.__setattr__(self, name, float(getattr(self, name)))
-        if self.parts_per_batch > self.parts:
-            raise InputError(
-                f"parts_per_batch={self.parts_per_batch} of parts={self.parts}; cut the graph "
-                f"into more parts, or join fewer"
-            )
-        self.torch_device()
-
-    def torch_device(self) -> torch.device:
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            return torch.empty(0, device=self.device).device
-        except (RuntimeError, AssertionError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"device={self.device!r} cannot be used here: {reason}") from None
+from .settings import Settings
 
 
 def train(
@@ -115,25 +45,37 @@ def train(
     settings: Settings | None = None,
     *,
     checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 30.0,
     notes: dict[str, Any] | None = None,
 ) -> Training:
-    """Train a model for node classification; it ends with the weights best by validation.
+    """Train a model for node classification.
+
+    At the end the model has the weights of the epoch with the best validation accuracy.
 
     Parameters
     ----------
     model : torch.nn.Module
-        Takes (x, edge_index), and edge_weight where the graph has some; its output has a column
-        per class.
+        Called as ``model(x, edge_index)``, for a weighted graph also with ``edge_weight``. The
+        output has one column per class.
     data : Dataset, NodeData or torch_geometric.data.Data
+        Graph, features, labels and split.
     settings : Settings, optional
+        Settings of the training.
     checkpoint : path, optional
-        A file that is written every half a minute and when the training is stopped. Where it
-        exists, the training goes on from there, to the same end; a checkpoint of another model,
-        other settings or other data is refused, and so is one that another training is using
-        (a file of the same name and ``.lock`` stands beside it).
+        File that is written regularly and when the training ends or is interrupted. If it exists,
+        the training is resumed from it and gives the same result as without the interruption. A
+        checkpoint of another model, other settings or other data is an error, and so is one that
+        another training is using (it is locked by a file with the suffix ``.lock``).
+    checkpoint_seconds : float
+        Seconds between two writes of the checkpoint.
     notes : dict, optional
-        What else a checkpoint has to agree in, such as how the model was initialised. Must be
-        JSON.
+        JSON values that must be the same when the training is resumed, such as the name of the
+        initialiser.
+
+    Returns
+    -------
+    Training
+        Accuracies of the best epoch, and the loss and accuracies of every evaluation.
 
     Examples
     --------
@@ -145,23 +87,25 @@ def train(
     ['test', 'train', 'validation']
     """
     settings = settings or Settings()
+    check_number("checkpoint_seconds", checkpoint_seconds, 0, advice="30 is usual")
     device = settings.torch_device()
     path = None if checkpoint is None else check_target(checkpoint, overwrite=True)
     _check_model(model)
     model.to(device)
-    nodes = suited_to(model, NodeData.of(data, device))
+    nodes = densify_if_needed(model, NodeData.of(data, device))
     devices = [device] if device.type == "cuda" else []
     lock = nullcontext() if path is None else checkpoint_lock(path)
-    with lock, torch.random.fork_rng(devices):  # the caller's random numbers stay as they are
+    with lock, torch.random.fork_rng(devices):  # keeps the random state of the caller
         torch.manual_seed(settings.seed)
-        return _Loop(model, nodes, settings, path, as_json(notes or {})).run()
+        loop = _TrainingLoop(model, nodes, settings, path, to_json(notes or {}))
+        return loop.run(checkpoint_seconds)
 
 
 def _check_model(model: Any) -> None:
     if not isinstance(model, torch.nn.Module):
         raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
     if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise InputError("the model has no parameter to train; all are frozen, or there are none")
+        raise InputError("the model has no parameter to train; unfreeze or add one")
     try:
         inspect.signature(model.forward).bind("x", "edge_index")
     except TypeError as error:
@@ -172,16 +116,14 @@ def _check_model(model: Any) -> None:
 
 
 @torch.no_grad()
-def probabilities_of(model: torch.nn.Module, data: Any) -> np.ndarray:
-    """The model's probability of each class for every node, whole graph at once."""
-    device = next(model.parameters()).device
-    nodes = NodeData.of(data, device)
+def predict_proba(model: torch.nn.Module, data: Any) -> np.ndarray:
+    """Return the probability of each class for every node, from one pass over the whole graph."""
     model.eval()
-    nodes = suited_to(model, nodes)
-    return torch.softmax(edges_for(model, nodes).run(model, nodes.x), 1).cpu().numpy()
+    nodes = densify_if_needed(model, NodeData.of(data, next(model.parameters()).device))
+    return torch.softmax(prepare_edges(model, nodes).run(model, nodes.x), 1).cpu().numpy()
 
 
-class _Loop:
+class _TrainingLoop:
     def __init__(
         self,
         model: torch.nn.Module,
@@ -191,63 +133,66 @@ class _Loop:
         notes: dict[str, Any],
     ) -> None:
         self.model, self.data, self.settings, self.path = model, data, settings, path
-        self.whole = Batch.of(model, data)
+        self.whole_graph = Batch.of(model, data)
         self.optimizer = torch.optim.Adam(
             [parameter for parameter in model.parameters() if parameter.requires_grad],
             lr=settings.lr,
             weight_decay=settings.weight_decay,
         )
         self.result = Training()
-        self.best: dict[str, Tensor] = {}
-        self.identity = {} if path is None else self._identity() | {"start": notes}
-        self.kept: tuple[dict[str, Tensor], Training] = ({}, self.result)
+        self.best_weights: dict[str, Tensor] = {}
+        self.identity = {} if path is None else self._identity() | {"notes": notes}
+        self.snapshot: tuple[dict[str, Tensor], Training] = ({}, self.result)
         self.batches = None
         if settings.parts > 1:
             self.batches = Batches(
                 model, data, settings.parts, settings.parts_per_batch, settings.seed
             )
 
-    def run(self) -> Training:
+    def run(self, checkpoint_seconds: float) -> Training:
         if self.path is not None and self.path.exists():
             self._resume(self.path)
         else:
-            self._first_look()
+            self._evaluate_initial_weights()
         started, written = time.perf_counter() - self.result.seconds, time.perf_counter()
-        self._keep()
+        self._take_snapshot()
         try:
-            while not self._is_over():
-                self._epoch(self.result.epochs + 1)
+            while not self._is_finished():
+                self._run_epoch(self.result.epochs + 1)
                 self.result.seconds = time.perf_counter() - started
                 report("training", self.result.epochs, self.settings.epochs)
-                self._keep()
-                if time.perf_counter() - written > CHECKPOINT_SECONDS:
-                    self._write()
+                self._take_snapshot()
+                if time.perf_counter() - written > checkpoint_seconds:
+                    self._write_snapshot()
                     written = time.perf_counter()
         finally:
-            if self.best:  # also for who catches that it diverged
-                self.model.load_state_dict(self.best)
-            self._write()
+            if self.best_weights:  # the model stays usable if the training diverged
+                self.model.load_state_dict(self.best_weights)
+            self._write_snapshot()
         return self.result
 
-    def _is_over(self) -> bool:
+    def _is_finished(self) -> bool:
         result, settings = self.result, self.settings
         if result.epochs >= settings.epochs:
             return True
         if settings.patience is None or result.epochs % settings.eval_every:
             return False
-        return result.epochs - result.rose >= settings.patience and bool(self.best)
+        return result.epochs - result.rose >= settings.patience and bool(self.best_weights)
 
-    # -- an epoch -------------------------------------------------------------------------
+    # -- epochs and evaluations -----------------------------------------------------------
 
-    def _epoch(self, epoch: int) -> None:
+    def _run_epoch(self, epoch: int) -> None:
         self.model.train()
-        batches = [self.whole] if self.batches is None else self.batches.of(epoch)
+        batches = [self.whole_graph] if self.batches is None else self.batches.epoch(epoch)
         loss = float(np.mean([self._step(batch, epoch) for batch in batches]))
         if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
-            raise self._diverged("a weight is no finite number", epoch)
+            raise self._diverged("a weight is not finite", epoch)
         self.result.epochs = epoch
         if epoch % self.settings.eval_every == 0 or epoch == self.settings.epochs:
-            self._look(loss)
+            _, accuracy = self._evaluate()
+            if self.result.take(epoch, loss, accuracy, later=self.settings.later_of_ties):
+                state = self.model.state_dict()
+                self.best_weights = {name: value.clone() for name, value in state.items()}
 
     def _step(self, batch: Batch, epoch: int) -> float:
         self.optimizer.zero_grad(set_to_none=True)
@@ -260,99 +205,85 @@ class _Loop:
         self.optimizer.step()
         return value
 
-    def _diverged(self, what: str, epoch: int) -> TrainingDivergedError:
+    def _diverged(self, reason: str, epoch: int) -> TrainingDivergedError:
         return TrainingDivergedError(
-            f"{what} in epoch {epoch}; use a smaller lr than {self.settings.lr:g}, or scale the "
+            f"{reason} in epoch {epoch}; use a smaller lr than {self.settings.lr:g}, or scale the "
             f"features"
         )
 
-    def _first_look(self) -> None:
-        """Where the initialisation stands, which is never chosen; and whether all fits."""
-        with as_input_errors(self.data):
-            columns = self._look(None)
-        if columns < self.data.n_classes:
+    def _evaluate_initial_weights(self) -> None:
+        """Check that the model fits the data; these weights are never chosen as the best."""
+        with translating_torch_errors(self.data):
+            n_outputs, accuracy = self._evaluate()
+        self.result.curve.append({"epoch": 0, **accuracy})
+        if n_outputs < self.data.n_classes:
             raise InputError(
-                f"the model has {columns} outputs for {self.data.n_classes} classes; give it one "
-                f"per class"
+                f"the model has {n_outputs} outputs for {self.data.n_classes} classes; use one "
+                f"output per class"
             )
 
     @torch.no_grad()
-    def _look(self, loss: float | None) -> int:
+    def _evaluate(self) -> tuple[int, dict[str, float]]:
+        """Return the number of outputs and the accuracy on each part of the split."""
         self.model.eval()
-        with keeping_means(self.model):
-            output: Any = self.whole.edges.run(self.model, self.whole.x)
+        with storing_means(self.model):
+            output: Any = self.whole_graph.edges.run(self.model, self.whole_graph.x)
         n = self.data.graph.n_nodes
         if not isinstance(output, Tensor) or output.dim() != 2 or len(output) != n:
-            came = getattr(output, "shape", type(output).__name__)
+            is_tensor = isinstance(output, Tensor)
+            returned = f"shape {tuple(output.shape)}" if is_tensor else type(output).__name__
             raise InputError(
-                f"the model returns {tuple(came) if isinstance(output, Tensor) else came}; train "
-                f"needs one tensor of {n} rows with a score per class, so wrap the model"
+                f"the model returns {returned}; train needs one tensor of {n} rows with one score "
+                f"per class, so wrap the model"
             )
         if not bool(torch.isfinite(output).all()):
-            raise self._diverged("an output is no finite number", self.result.epochs)
+            raise self._diverged("an output is not finite", self.result.epochs)
         predicted = output.argmax(1)
         accuracy = {
             name: float((predicted[nodes] == self.data.y[nodes]).double().mean())
             for name in SPLIT
             if len(nodes := getattr(self.data, name))
         }
-        result = self.result
-        if loss is None:
-            result.curve.append({"epoch": 0, **accuracy})
-        elif result.take(result.epochs, loss, accuracy, later=self.settings.later_of_ties):
-            self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
-        return output.shape[1]
+        return output.shape[1], accuracy
 
-    # -- where it stands ------------------------------------------------------------------
+    # -- checkpoint -----------------------------------------------------------------------
 
     def _identity(self) -> dict[str, Any]:
-        """What a checkpoint has to agree in to be gone on from."""
+        """What must be the same when the training is resumed."""
         settings = asdict(self.settings)
-        for free in ("device", "epochs", "lr"):  # it may go on elsewhere, longer, more carefully
-            del settings[free]
+        for name in ("device", "epochs", "lr"):  # these may change
+            del settings[name]
         return {
-            "model": architecture(self.model),
+            "model": describe_model(self.model),
             "settings": settings,
             "data": fingerprint(self.data),
         }
 
-    def _keep(self) -> None:
-        """Note where things stand between two epochs: an interrupt may come in the midst of one."""
+    def _take_snapshot(self) -> None:
+        """Copy the state between two epochs; an interrupt may come in the middle of one."""
         if self.path is None:
             return
-        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        tensors |= optimizer_tensors(self.optimizer)
-        tensors |= random_state(self.data.x.device)
-        tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-        tensors |= {f"best.{name}": value for name, value in self.best.items()}
-        self.kept = tensors, replace(self.result, curve=self.result.curve[:])
+        tensors = copy_state(self.model, self.optimizer, self.data.x.device)
+        tensors |= {f"best.{name}": value for name, value in self.best_weights.items()}
+        self.snapshot = tensors, replace(self.result, curve=self.result.curve[:])
 
-    def _write(self) -> None:
+    def _write_snapshot(self) -> None:
         if self.path is None:
             return
-        tensors, result = self.kept
+        tensors, result = self.snapshot
         try:
             write_checkpoint(self.path, tensors, {**self.identity, "result": result.to_json()})
         except OSError as error:
             warnings.warn(
-                f"{self.path} could not be written ({error}); the training goes on without it",
+                f"{self.path} could not be written ({error}); the training continues without a "
+                f"checkpoint",
                 stacklevel=2,
             )
 
     def _resume(self, path: Path) -> None:
         tensors, notes = read_checkpoint(path)
-        for what, wanted in self.identity.items():
-            check_same(path, what, notes[what], wanted)
-        self.model.load_state_dict(_under("model.", tensors))
-        self.best = _under("best.", tensors)
-        restore_optimizer(self.optimizer, tensors)
-        restore_random_state(tensors, self.data.x.device)
+        for part, expected in self.identity.items():
+            check_same(path, part, notes[part], expected)
+        restore_state(self.model, self.optimizer, self.data.x.device, tensors)
+        self.best_weights = with_prefix("best.", tensors)
         self.result = Training(**notes["result"])
-
-
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }

@@ -1,4 +1,4 @@
-"""Parts of a graph for mini-batches (ClusterGCN), by METIS."""
+"""Mini-batches of parts of a graph (ClusterGCN), partitioned by METIS."""
 
 from __future__ import annotations
 
@@ -12,11 +12,24 @@ from torch import Tensor
 from ...errors import InputError
 from ...graph import Graph
 from ...utils.checks import check_number
-from .data import Edges, NodeData, edges_for
+from .data import ModelEdges, NodeData, prepare_edges
 
 
 def partition(graph: Graph, n_parts: int, *, seed: int = 0) -> list[np.ndarray]:
-    """Positions of the nodes of each part; few edges go between parts, and all are about equal.
+    """Partition a graph into parts of about equal size with few edges between them.
+
+    Parameters
+    ----------
+    graph : Graph
+    n_parts : int
+        Number of parts. Empty parts are dropped.
+    seed : int
+        Random seed of METIS.
+
+    Returns
+    -------
+    list of ndarray
+        Node positions of each part.
 
     Examples
     --------
@@ -24,11 +37,16 @@ def partition(graph: Graph, n_parts: int, *, seed: int = 0) -> list[np.ndarray]:
     >>> sorted(part.tolist() for part in partition(graph, 2))
     [[0, 1], [2, 3]]
     """
-    check_number("n_parts", n_parts, 1, graph.n_nodes, advice="one is the whole", integer=True)
+    check_number(
+        "n_parts", n_parts, 1, graph.n_nodes, advice="use 1 for the whole graph", integer=True
+    )
     if n_parts == 1:
         return [np.arange(graph.n_nodes)]
     if len(graph.indices) > np.iinfo(np.int32).max:
-        raise InputError(f"METIS takes 2^31 entries, and the graph has {len(graph.indices):,}")
+        raise InputError(
+            f"the graph has {len(graph.indices):,} entries, but METIS supports 2^31 at most; use "
+            f"one part"
+        )
     import pymetis
 
     _, membership = pymetis.part_graph(
@@ -42,21 +60,21 @@ def partition(graph: Graph, n_parts: int, *, seed: int = 0) -> list[np.ndarray]:
 
 
 class Batch(NamedTuple):
-    """Features, edges, and the rows that have a loss with their labels."""
+    """Features, edges, and the rows with a loss and their labels."""
 
     x: Tensor
-    edges: Edges
+    edges: ModelEdges
     rows: Tensor
     y: Tensor
 
     @classmethod
-    def of(cls, model: torch.nn.Module, data: NodeData, edges: Edges | None = None) -> Batch:
-        edges = edges_for(model, data) if edges is None else edges
+    def of(cls, model: torch.nn.Module, data: NodeData, edges: ModelEdges | None = None) -> Batch:
+        edges = prepare_edges(model, data) if edges is None else edges
         return cls(data.x, edges, data.train, data.y[data.train])
 
 
 class Batches:
-    """Parts of the graph, joined at random anew for each epoch."""
+    """Parts of a graph, merged at random into batches in every epoch."""
 
     def __init__(
         self,
@@ -66,27 +84,28 @@ class Batches:
         parts_per_batch: int,
         seed: int,
     ) -> None:
-        self.model, self.data, self.per_batch, self.seed = model, data, parts_per_batch, seed
+        self.model, self.data, self.seed = model, data, seed
+        self.parts_per_batch = parts_per_batch
         is_train = np.zeros(data.graph.n_nodes, bool)
         is_train[data.train.cpu().numpy()] = True
-        parts = partition(data.graph, n_parts, seed=seed)
-        self.parts = [np.sort(part) for part in parts]
+        self.parts = [np.sort(part) for part in partition(data.graph, n_parts, seed=seed)]
         self.has_train = np.array([is_train[part].any() for part in self.parts])
-        self._edges: dict[int, Edges] = {}  # of single parts, which stay the same
+        self._part_edges: dict[int, ModelEdges] = {}  # of batches that are a single part
 
-    def of(self, epoch: int) -> Iterator[Batch]:
-        # Seeded by the epoch, so that a resumed training sees the same parts in the same order.
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        """Iterate over the batches of an epoch; batches without training nodes are left out."""
+        # Seeded by the epoch, so that a resumed training has the same batches.
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.parts))
-        for start in range(0, len(order), self.per_batch):
-            chosen = order[start : start + self.per_batch]
-            if self.has_train[chosen].any():  # else there is nothing to learn from
+        for start in range(0, len(order), self.parts_per_batch):
+            chosen = order[start : start + self.parts_per_batch]
+            if self.has_train[chosen].any():
                 yield self._batch(chosen)
 
     def _batch(self, chosen: np.ndarray) -> Batch:
         nodes = np.sort(np.concatenate([self.parts[part] for part in chosen]))
-        part = self.data.part(nodes)
+        data = self.data.subset(nodes)
         if len(chosen) > 1:
-            return Batch.of(self.model, part)
-        batch = Batch.of(self.model, part, self._edges.get(int(chosen[0])))
-        self._edges[int(chosen[0])] = batch.edges
+            return Batch.of(self.model, data)
+        batch = Batch.of(self.model, data, self._part_edges.get(int(chosen[0])))
+        self._part_edges[int(chosen[0])] = batch.edges
         return batch

@@ -1,8 +1,9 @@
-"""Models by name, all built from the same few numbers."""
+"""Models by name, built with the same arguments, and initialised."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,29 +17,30 @@ from ..dropout import Dropout
 from ..init.gpca import gpca_init_
 from ..init.random import he_init_, orthogonal_init_, xavier_init_
 from ..init.report import InitReport
+from ..init.rules import find_layers
 from ..models import GCN, GPCANet
+from .data import NodeData, densify_if_needed, prepare_edges
 
-#: Steps of APPNP, and its chance to return to where it started.
-APPNP_STEPS, APPNP_RETURN = 10, 0.1
+#: Propagation steps of APPNP.
+APPNP_STEPS = 10
 
-
-class APPNP(torch.nn.Module):
-    """A perceptron whose predictions are propagated."""
-
-    def __init__(self, *widths: int, dropout: float) -> None:
-        super().__init__()
-        self.mlp = MLP(*widths, dropout=dropout)
-        self.propagate = pyg.APPNP(APPNP_STEPS, APPNP_RETURN)
-
-    def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
-        return self.propagate(self.mlp(x), edge_index, edge_weight)
+#: Teleport probability of APPNP.
+APPNP_TELEPORT = 0.1
 
 
 class MLP(torch.nn.Module):
-    """Linear layers that see no edges, though they are handed some."""
+    """Multi-layer perceptron that accepts edges and ignores them."""
 
-    def __init__(self, *widths: int, dropout: float) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        out_channels: int,
+        dropout: float,
+    ) -> None:
         super().__init__()
+        widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
         self.layers = torch.nn.ModuleList(torch.nn.Linear(*pair) for pair in pairwise(widths))
         self.dropout = Dropout(dropout)
 
@@ -48,37 +50,40 @@ class MLP(torch.nn.Module):
         return self.layers[-1](x)
 
 
-class SGC(pyg.SGConv):
-    """One linear layer on features propagated as often as it has "layers"."""
+class APPNP(torch.nn.Module):
+    """Multi-layer perceptron whose predictions are propagated."""
 
-    def __init__(self, in_channels: int, out_channels: int, steps: int) -> None:
-        super().__init__(in_channels, out_channels, K=steps)
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        self.mlp = MLP(*args)
+        self.propagate = pyg.APPNP(APPNP_STEPS, APPNP_TELEPORT)
+
+    def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        return self.propagate(self.mlp(x), edge_index, edge_weight)
 
 
-def _widths(n_in: int, hidden: int, layers: int, n_out: int) -> list[int]:
-    return [n_in, *[hidden] * (layers - 1), n_out]
-
-
+#: Called with in_channels, hidden_channels, num_layers, out_channels and dropout.
 MODELS: dict[str, Callable[..., torch.nn.Module]] = {
-    "gcn": lambda i, h, n, o, dropout, **how: GCN(i, h, n, o, dropout=dropout, **how),
-    "sage": lambda i, h, n, o, dropout: pyg.GraphSAGE(i, h, n, o, dropout=dropout),
-    "gat": lambda i, h, n, o, dropout: pyg.GAT(i, h, n, o, dropout=dropout),
-    "gatv2": lambda i, h, n, o, dropout: pyg.GAT(i, h, n, o, dropout=dropout, v2=True),
-    "gin": lambda i, h, n, o, dropout: pyg.GIN(i, h, n, o, dropout=dropout),
-    "appnp": lambda i, h, n, o, dropout: APPNP(*_widths(i, h, n, o), dropout=dropout),
-    "mlp": lambda i, h, n, o, dropout: MLP(*_widths(i, h, n, o), dropout=dropout),
-    "sgc": lambda i, h, n, o, dropout: SGC(i, o, n),
+    "gcn": GCN,
+    "sage": pyg.GraphSAGE,
+    "gat": pyg.GAT,
+    "gatv2": partial(pyg.GAT, v2=True),
+    "gin": pyg.GIN,
+    "appnp": APPNP,
+    "mlp": MLP,
+    "sgc": lambda i, hidden, n, o, dropout: pyg.SGConv(i, o, K=n),
+    "gpcanet": GPCANet,
 }
 
-#: Ways to set the weights that training starts from.
+MODEL_NAMES = tuple(MODELS)
+
+#: Initialisers by name.
 INITS: dict[str, Callable[..., InitReport]] = {
     "gpca": gpca_init_,
     "xavier": xavier_init_,
     "he": he_init_,
     "orthogonal": orthogonal_init_,
 }
-
-MODEL_NAMES = (*MODELS, "gpcanet")
 
 
 def build_model(
@@ -89,9 +94,12 @@ def build_model(
     layers: int = 2,
     hidden: int = 128,
     dropout: float = 0.5,
-    **how: Any,
+    **kwargs: Any,
 ) -> torch.nn.Module:
-    """A model by its name. ``how``: alpha, beta, n_iter for GPCANet; normalization for it and GCN.
+    """Build a model by its name.
+
+    Further keyword arguments: alpha, beta and n_iter for gpcanet, normalization for gpcanet and
+    gcn.
 
     Examples
     --------
@@ -101,10 +109,34 @@ def build_model(
     check_choice("model", name, MODEL_NAMES)
     check_number("layers", layers, 1, advice="give at least one", integer=True)
     check_number("hidden", hidden, 1, advice="128 and 256 are usual", integer=True)
-    check_number("dropout", dropout, 0, 0.99, advice="0 drops nothing")
-    if name == "gpcanet":
-        return GPCANet(in_channels, hidden, layers, out_channels, dropout, **how)
-    if foreign := set(how) - ({"normalization"} if name == "gcn" else set()):
-        models = "models gpcanet and gcn" if min(foreign) == "normalization" else "model gpcanet"
-        raise InputError(f"{min(foreign)} is for the {models}; {name} has no such thing")
-    return MODELS[name](in_channels, hidden, layers, out_channels, dropout, **how)
+    check_number("dropout", dropout, 0, 0.99, advice="use dropout=0 for no dropout")
+    allowed = {"gpcanet": set(kwargs), "gcn": {"normalization"}}.get(name, set())
+    if unknown := set(kwargs) - allowed:
+        models = "models gpcanet and gcn" if min(unknown) == "normalization" else "model gpcanet"
+        raise InputError(f"{min(unknown)} is for the {models}; {name} has no such thing")
+    return MODELS[name](in_channels, hidden, layers, out_channels, dropout, **kwargs)
+
+
+def build_initialized_model(
+    name: str, data: NodeData, *, init: str = "xavier", seed: int = 0, **kwargs: Any
+) -> tuple[torch.nn.Module, InitReport]:
+    """Build a model for some data and set its weights; the seed makes them reproducible.
+
+    ``init="gpca"`` means ``pretrain_`` for GPCANet and ``gpca_init_`` for other models; the only
+    layer of a model with one layer is set as well.
+    """
+    check_choice("init", init, tuple(INITS))
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)  # for biases, attention and norms, which no initialiser sets
+        model = build_model(name, data.x.shape[1], data.n_classes, **kwargs)
+    data = densify_if_needed(model, data)
+    edges = prepare_edges(model, data)
+    if init != "gpca":
+        return model, INITS[init](model, data.x, edges.edge_index, seed=seed)
+    # The output layer, which gpca_init_ leaves alone, gets Xavier weights.
+    xavier_init_(model, data.x, edges.edge_index, seed=seed)
+    if isinstance(model, GPCANet):
+        return model, model.pretrain_(data.x, edges.edge_index, seed=seed)
+    layers, _ = find_layers(model)
+    has_one_layer = sum(not rule.is_container for _, rule in layers.values()) == 1
+    return model, gpca_init_(model, data.x, *edges, last=has_one_layer, seed=seed)

@@ -1,0 +1,112 @@
+"""From the input H of a layer to its weights: leading eigenvectors of H^T F, and their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...linalg import leading_eigenpairs
+from ..tensors import is_sparse, to_numpy_or_scipy
+
+#: Rows per product in double precision.
+ROW_BLOCK = 2**15
+
+#: Columns of a sparse H that are converted to a dense block at a time.
+COLUMN_BLOCK = 256
+
+
+class LayerEigenvectors(NamedTuple):
+    """Leading eigenvectors V of H^T F."""
+
+    vectors: np.ndarray  # of shape (in_channels, k), orthonormal columns
+    kept: float  # ||F V||^2 / ||F||^2
+    gain: float  # ||F|| / ||H||
+
+
+def layer_eigenvectors(
+    H: Tensor, aggregate: Callable[[Tensor], Tensor], k: int, *, center: bool = False
+) -> LayerEigenvectors:
+    """Compute the k leading eigenvectors of H^T F for the input H of a layer, dense or sparse.
+
+    ``aggregate`` maps a block of columns of H to the same columns of F. With ``center``, the mean
+    row is subtracted from H first.
+    """
+    if is_sparse(H):
+        return _sparse_layer_eigenvectors(H, aggregate, k, center)
+    H = H - H.mean(0) if center else H
+    F = aggregate(H)
+    M = torch.zeros(H.shape[1], F.shape[1], dtype=torch.float64, device=H.device)
+    for h, f in zip(H.split(ROW_BLOCK), F.split(ROW_BLOCK), strict=True):
+        M += h.double().T @ f.double()
+    _, V = leading_eigenpairs(M.cpu().numpy(), k)
+    return _with_ratios(V, F @ torch.from_numpy(V).to(F), _squared_norm(F), _squared_norm(H))
+
+
+def _sparse_layer_eigenvectors(
+    H: Tensor, aggregate: Callable[[Tensor], Tensor], k: int, center: bool
+) -> LayerEigenvectors:
+    """The same in blocks of columns, because F is dense and has as many columns as H."""
+    n, d = H.shape
+    sparse = to_numpy_or_scipy(H).tocsc()
+    mean = np.asarray(sparse.sum(axis=0)).ravel() / n if center else np.zeros(d, sparse.dtype)
+    M, norm_F = np.empty((d, d)), 0.0
+    for start in range(0, d, COLUMN_BLOCK):
+        columns = slice(start, start + COLUMN_BLOCK)
+        F = aggregate(torch.from_numpy(sparse[:, columns].toarray() - mean[columns]).to(H.device))
+        block = F.double().cpu().numpy()
+        M[:, columns] = sparse.T @ block - np.outer(mean, block.sum(axis=0))
+        norm_F += _squared_norm(F)
+    _, V = leading_eigenpairs(M, k)
+    V_cast = V.astype(sparse.dtype)
+    projected = torch.from_numpy(np.asarray(sparse @ V_cast - mean @ V_cast)).to(H.device)
+    norm_H = float(np.square(sparse.data).sum()) - n * float(np.square(mean).sum())
+    return _with_ratios(V, aggregate(projected), norm_F, norm_H)
+
+
+def _with_ratios(V: np.ndarray, FV: Tensor, norm_F: float, norm_H: float) -> LayerEigenvectors:
+    """Add the ratios of squared norms; they are 1 if F or H is zero."""
+    kept = _squared_norm(FV) / norm_F if norm_F > 0 else 1.0
+    gain = (norm_F / norm_H) ** 0.5 if norm_H > 0 else 1.0
+    return LayerEigenvectors(V, min(kept, 1.0), gain)
+
+
+def _squared_norm(block: Tensor) -> float:
+    return float(sum(rows.double().square().sum() for rows in block.split(ROW_BLOCK)))
+
+
+def mixing_matrix(
+    n_eigenvectors: int,
+    width: int,
+    *,
+    pairs: bool,
+    seed: int = 0,
+    tower: int = 0,
+    n_towers: int = 1,
+) -> np.ndarray:
+    """Return the matrix C for which V C are the weights of a layer, V being eigenvectors.
+
+    C has ``width`` unit columns and one row per leading eigenvector that is used. With ``pairs``,
+    V C has the columns v_1 .. v_h and -v_1 .. -v_(width - h), h being half the width rounded up: a
+    ReLU passes on the positive part of one and the negative part of the other, so that no
+    information is lost. If there are too few eigenvectors, random unit vectors in their span are
+    added (the "random projection of eigenvectors" of the paper). Parallel layers with the same
+    input (towers) get different columns.
+
+    Examples
+    --------
+    >>> mixing_matrix(2, 3, pairs=True)
+    array([[ 1.,  0., -1.],
+           [ 0.,  1., -0.]])
+    """
+    n_columns = (width + 1) // 2 if pairs else width
+    k = min(n_columns * n_towers, n_eigenvectors)
+    C = np.eye(k, n_columns * n_towers)
+    if k < C.shape[1]:
+        random = np.random.default_rng(seed).standard_normal((k, C.shape[1] - k))
+        C[:, k:] = random / np.linalg.norm(random, axis=0)
+    C = C[:, tower * n_columns : (tower + 1) * n_columns]
+    return np.hstack([C, -C])[:, :width] if pairs else C

@@ -174,7 +174,6 @@ def test_only_large_blocks_and_long_solves_use_mixed_precision(steps):
     eigenvalue = 1 - (1 + 2 * np.cos(2 * np.pi * 1000 / n)) / 3
     solution = solver.solve(X)
     assert "half" in steps
-    assert solution.n_iter == 13
     assert solution.residual <= 1e-5
     # 1e-5 of the norm of a column, sqrt(n / 2), could be concentrated in one entry.
     np.testing.assert_allclose(solution.F, X / (1 + 2 * eigenvalue), atol=2e-3)

@@ -1,9 +1,17 @@
 """Fixtures shared by all tests. The functions that create the data are in truth.py."""
 
 import pytest
+from threadpoolctl import threadpool_limits
 from truth import KINDS, random_features, random_graph, random_labels
 
 import gpcanet.linalg.operators.propagation
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_blas_thread():
+    """Limit BLAS to one thread: two wait for each other in the small matrices of the tests."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 @pytest.fixture(params=list(KINDS))

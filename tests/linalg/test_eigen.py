@@ -18,16 +18,8 @@ from gpcanet.linalg import (
     lanczos_vectors,
     leading_eigenpairs,
     leading_eigenpairs_of,
-    one_blas_thread,
 )
 from gpcanet.linalg.eigen import FORMED_ROWS, KrylovBasis
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_blas_thread():
-    """Threads of BLAS slow down the small matrices of these tests if other processes run."""
-    with one_blas_thread():
-        yield
 
 
 @pytest.fixture
@@ -323,7 +315,9 @@ FEATURES = {
 @example("complete", "identity", 12, 8, 1e4, "sym", np.float32, 0)
 @example("complete", "identity", 60, 8, 10.0, "sym", np.float64, 0)
 @example("star", "identity", 60, 3, 0.1, "sym", np.float64, 0)
-def test_components_of_symmetric_graphs_with_repeated_eigenvalues(shape, kind, n, k, alpha, normalization, dtype, seed):
+def test_components_of_symmetric_graphs_with_repeated_eigenvalues(
+    shape, kind, n, k, alpha, normalization, dtype, seed
+):
     """All components are orthonormal eigenvectors with the leading eigenvalues."""
     A = SHAPES[shape](n)
     np.fill_diagonal(A, 0)

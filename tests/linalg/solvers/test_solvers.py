@@ -50,9 +50,7 @@ def test_solution_equals_dense_inverse(graph, X, labels, method, normalization, 
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
-def test_solution_of_compiled_kernels_equals_dense_inverse(
-    graph, X, labels, normalization, method
-):
+def test_solution_of_compiled_kernels_equals_dense_inverse(graph, X, labels, normalization, method):
     options = {"normalization": normalization, "labels": labels, "beta": 0.3, "ghost": "paper"}
     solution = Solver(propagation(graph, **options), 10.0, method=method, tol=1e-10).solve(X)
     expected = dense_solve(dense_P(graph, **options), 10.0, X)

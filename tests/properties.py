@@ -1,4 +1,4 @@
-"""How many inputs a property is tested on: a few in every run, thousands by ``make slow``."""
+"""Number of examples of property tests: a few in every run, thousands with ``make slow``."""
 
 import os
 
@@ -7,7 +7,7 @@ from hypothesis import settings
 
 
 def examples(n, **others):
-    """Decorator of a property test: n examples, or as many as GPCANET_EXAMPLES says."""
+    """Decorator of a property test: n examples, or GPCANET_EXAMPLES of them."""
     chosen = int(os.environ.get("GPCANET_EXAMPLES") or n)
 
     def decorate(test):

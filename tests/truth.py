@@ -1,13 +1,13 @@
-"""What the library must equal, written down from the formulas with dense numpy arrays."""
+"""Reference implementation of the formulas with dense numpy arrays, and random test data."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gpcanet import Graph
-from gpcanet.linalg import Propagation
+from gpcanet.linalg import BlockOperator, Propagation
 
-#: The kinds of graph that every part of the method has to cope with.
+#: Options of ``random_graph`` for the kinds of graphs that every method must handle.
 KINDS = {
     "plain": {},
     "weighted": {"weighted": True},
@@ -15,12 +15,12 @@ KINDS = {
     "isolated": {"parts": 2, "isolated": 4, "weighted": True},
 }
 
-#: Every (beta, ghost form) pair that differs: without ghost edges the form does not matter.
+#: Pairs of beta and ghost form. The form does not matter without ghost edges.
 GHOSTS = [(0.0, "balanced"), (0.1, "balanced"), (0.1, "paper"), (0.5, "balanced"), (0.5, "paper")]
 
 
 def random_graph(n=40, *, weighted=False, parts=1, isolated=0, seed=0) -> Graph:
-    """Connected parts of random edges, then isolated nodes, all in a random order."""
+    """Connected parts with random edges, and isolated nodes, in random order."""
     rng = np.random.default_rng(seed)
     A = np.zeros((n, n))
     for members in np.array_split(rng.permutation(n)[isolated:], parts):
@@ -34,13 +34,13 @@ def random_graph(n=40, *, weighted=False, parts=1, isolated=0, seed=0) -> Graph:
 
 
 def random_features(n=40, d=6, seed=1) -> np.ndarray:
-    """Columns of clearly different size, so that eigenvalues are apart; means are not zero."""
+    """Columns of different variance, so that eigenvalues are distinct, with nonzero means."""
     rng = np.random.default_rng(seed)
     return rng.standard_normal((n, d)) * np.linspace(3, 1, d) + rng.uniform(-2, 2, d)
 
 
 def random_labels(n=40, classes=3, seed=2) -> np.ndarray:
-    """About half of the nodes labelled, every class at least once, -1 for the rest."""
+    """Labels of about half of the nodes, every class at least once; -1 for unlabelled nodes."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, classes, n)
     labels[rng.random(n) < 0.5] = -1
@@ -53,7 +53,7 @@ def degrees(graph: Graph) -> np.ndarray:
 
 
 def dense_ghost(labels, D, normalization, ghost) -> np.ndarray:
-    """The ghost part of P: class means for labelled nodes, by one of three rules."""
+    """The ghost edges of P: class means of labelled nodes, in one of three forms."""
     labelled = labels >= 0
     Y = (labels[:, None] == np.unique(labels[labelled])[None, :]).astype(float)
     if normalization == "rw" and ghost == "balanced":
@@ -100,19 +100,34 @@ def dense_components(X, P, alpha, k, weights) -> tuple[np.ndarray, np.ndarray]:
 def objective(X, Z, W, P, alpha, weights) -> float:
     """||X - Z W^T||^2 + alpha tr(Z^T L Z), rows weighted."""
     LZ = Z - P @ Z
-    misfit = (weights[:, None] * (X - Z @ W.T) ** 2).sum()
-    return float(misfit + alpha * (weights[:, None] * Z * LZ).sum())
+    error = (weights[:, None] * (X - Z @ W.T) ** 2).sum()
+    return float(error + alpha * (weights[:, None] * Z * LZ).sum())
 
 
 def same_subspace(W, W0) -> float:
-    """Largest sine of an angle between the two column spaces (both orthonormal)."""
+    """Largest sine of an angle between the subspaces spanned by two orthonormal bases."""
     return float(np.linalg.norm(W @ W.T - W0 @ W0.T, 2))
 
 
 def align_signs(Z, Z0) -> np.ndarray:
-    """Z with each column turned towards the same column of Z0."""
+    """Z with the sign of each column chosen to match the same column of Z0."""
     return Z * np.where((Z * Z0).sum(axis=0) < 0, -1.0, 1.0)
 
 
 def propagation(graph: Graph, **options) -> Propagation:
     return Propagation(graph.indptr, graph.indices, graph.weights, **options)
+
+
+def column_norms(block, normalization) -> np.ndarray:
+    """The norm of each column in which errors are bounded: 2-norm for sym, maximum for rw."""
+    return np.linalg.norm(block, axis=0, ord=2 if normalization == "sym" else np.inf)
+
+
+class MatrixOperator(BlockOperator):
+    """P given as a symmetric matrix of any library that has ``@``."""
+
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+    def matmul(self, F):
+        return self.matrix @ F

@@ -35,8 +35,11 @@ GAIN = 3.0
 #: Restarts after which the iteration is given up. A fit of citation graphs takes none.
 MAX_RESTARTS = 100
 
-#: Relative size below which a new direction is rounding error.
+#: Size relative to the largest product below which a new direction is rounding error.
 EXHAUSTED = 1e-10
+
+#: Size relative to its product below which a new direction is orthogonalised once more.
+CANCELLED = 1e-4
 
 #: Random vectors in an estimate of a trace.
 PROBES = 32
@@ -177,7 +180,7 @@ class KrylovBasis:
         self._H = np.zeros((self._limit, self._limit))
         # A fixed seed makes the result repeatable; random vectors contain every eigenvector.
         self._rng = np.random.default_rng(0)
-        self._restarted = False
+        self._restarted, self._scale = False, 0.0
         start = self._rng.standard_normal((min(BLOCK_SIZE, d), d))
         self._next = self._V[: len(start)]
         self._next[:], self._R = _orthonormal_rows(start)
@@ -196,7 +199,8 @@ class KrylovBasis:
         """Add the next block, multiply it, and orthogonalise the product to the next one."""
         V, begin, m = self._V, self.size, self.size + len(self._next)
         Z = np.ascontiguousarray(apply(V[begin:m].T).T)
-        scale = float(np.linalg.norm(Z))
+        norm = float(np.linalg.norm(Z))
+        self._scale = max(self._scale, norm)
         # The three-term recurrence first, then all vectors: rounding errors of the large terms
         # would grow with every block otherwise. After a restart all terms are large.
         recent = slice(0 if self._restarted else max(0, begin - BLOCK_SIZE), m)
@@ -208,19 +212,20 @@ class KrylovBasis:
         width = min(len(Z), V.shape[1] - m)
         self._next = V[m : m + width]
         if width:
-            self._next[:], self._R = self._continued(Z, width, scale)
+            self._next[:], self._R = self._continued(Z, width, norm)
 
-    def _continued(self, Z: np.ndarray, width: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    def _continued(self, Z: np.ndarray, width: int, norm: float) -> tuple[np.ndarray, np.ndarray]:
         """Q and R with Z = R Q; random directions replace those that Z does not have."""
+        exhausted = EXHAUSTED * self._scale
         if width == len(Z):
             Q, R = _orthonormal_rows(Z)
-            if np.abs(np.diag(R)).min() > EXHAUSTED * scale:
+            if np.abs(np.diag(R)).min() > max(CANCELLED * norm, exhausted):
                 return Q, R
         _, sizes, Q = np.linalg.svd(Z, full_matrices=False)
-        n_kept = min(width, int(np.sum(sizes > EXHAUSTED * scale)))
+        n_kept = min(width, int(np.sum(sizes > exhausted)))
         Q = np.vstack([Q[:n_kept], self._rng.standard_normal((width - n_kept, Z.shape[1]))])
         for _ in range(2):
-            Q[n_kept:] -= (Q[n_kept:] @ self._V[: self.size].T) @ self._V[: self.size]
+            Q -= (Q @ self._V[: self.size].T) @ self._V[: self.size]
             Q = np.linalg.qr(Q.T)[0].T
         return Q, Z @ Q.T
 

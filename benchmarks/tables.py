@@ -41,7 +41,7 @@ def timing_table(
     for name, found in outcomes.items():
         if "seconds" in found:
             times = seconds(found["seconds"]), ratio(found["seconds"] / first)
-            rows.append((name, *times, str(found["repeats"]), *more(found)))
+            rows.append((name, *times, str(found["repeats"] or ""), *more(found)))
         else:
             status = "skipped" if "skipped" in found else "failed"
             rows.append((name, status, "", "", *([""] * len(more_header))))

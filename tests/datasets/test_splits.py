@@ -41,5 +41,5 @@ def test_excluded_nodes_are_in_no_part(data):
 
 
 def test_too_few_nodes_raise(data):
-    with pytest.raises(InputError, match="has 188 labelled nodes left .* the split needs 1500"):
+    with pytest.raises(InputError, match=r"has 188 labelled nodes left .* the split needs 1500"):
         random_split(data, 0, n_per_class=3)

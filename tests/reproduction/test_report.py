@@ -207,13 +207,12 @@ def test_shared_runs_count_once_in_the_total(records, summary):
 
 
 def test_markup_in_texts_is_escaped():
+    row = TableCell("<td>"), TableCell("a|b", ("<i>",), "worse")
     blocks = [
         Heading("A <b>", 1),
         Text("x < y & `a<b>` *so*"),
         Items(("<script>",)),
-        Table(
-            ("<th>", "v"), ((TableCell("<td>"), TableCell("a|b", ("<i>",), "worse")),), "<caption>"
-        ),
+        Table(("<th>", "v"), (row,), "<caption>"),
     ]
     html = to_html(blocks, {})
     assert "<script>" not in html

@@ -25,16 +25,17 @@ lint: $(VENV)/test.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# About an hour, 8 GiB of memory and 4 of disk; PARTS=step,embed measures some of it.
+# About two hours, 8 GiB of memory and 4 GiB of disk; PARTS=step,embed measures only these parts.
 bench: $(VENV)/bench.ready
 	$(BIN)/python -m benchmarks --size full --parts "$(PARTS)" --out benchmarks/results --docs docs --force
 
-# The paper's experiments: hours. Stopped, it goes on from the journal.
+# The paper's experiments, which take hours. After an interrupt, the journal is continued.
 JOURNAL ?= evidence.jsonl
 evidence: $(VENV)/test.ready
 	$(BIN)/python -m reproduction run --journal $(JOURNAL)
 	$(BIN)/python -m reproduction report $(JOURNAL) --output docs --name evidence --force
 
+# Writes docs/performance.md and docs/evidence.md from the committed results.
 page: $(VENV)/demo.ready
 	$(BIN)/python -m benchmarks --page-only --out benchmarks/results --docs docs
 	$(BIN)/python -m reproduction report docs/evidence.json --output docs --name evidence --force

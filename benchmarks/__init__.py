@@ -1,1 +1,1 @@
-"""Measurements side by side with what a user would run instead; behind ``python -m benchmarks``."""
+"""Measurements of speed and memory, compared with other libraries: ``python -m benchmarks``."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: speed and memory beside what one would use instead."""
+"""``python -m benchmarks``: measure speed and memory, compared with other libraries."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpcanet.datasets.places import cache_dir
 from gpcanet.errors import InputError
 from gpcanet.utils.atomic import check_target
 
-from .runs import PARTS, PICTURE, check_names, read_all, run_part, write_json, write_page
-from .setting import SIZES, Setting
+from .config import SIZES, Config
+from .parts import FIGURES, PARTS, check_names, read_results, run_part, write_json, write_page
 
 app = typer.Typer(
     name="benchmarks",
@@ -36,26 +36,28 @@ def bench(
     parts: Annotated[
         str,
         typer.Option(
-            help="Some of step, bandwidth, path, embed, command, generate, products, growth, "
-            "with commas between [all]."
+            help="step, bandwidth, path, embed, command, first_use, generate, large_graph, growth, "
+            "gcn_epoch, cluster_gcn or deep_gcn; several separated by commas [all]."
         ),
     ] = "",
     size: Annotated[
         str,
-        typer.Option(help="quick (a minute, means nothing), small (minutes) or full (an hour)."),
+        typer.Option(help="quick (a minute, only a test), small (minutes) or full (two hours)."),
     ] = "small",
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Times each is run again [by size: 1, 3 or 7].")
+        int | None, typer.Option(min=1, help="Number of repeats [by size: 1, 3 or 7].")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for a JSON file a part.")] = Path("bench"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results, one JSON file per part.")
+    ] = Path("bench"),
     docs: Annotated[
-        Path | None, typer.Option(help="Folder for the page and its picture [that of --out].")
+        Path | None, typer.Option(help="Folder for the page and its figures [that of --out].")
     ] = None,
     work_dir: Annotated[
-        Path | None, typer.Option(help="Folder for generated graphs, kept [the cache].")
+        Path | None, typer.Option(help="Folder in which generated graphs are kept [the cache].")
     ] = None,
     page_only: Annotated[
-        bool, typer.Option("--page-only", help="Measure nothing; write the page anew.")
+        bool, typer.Option("--page-only", help="Only write the page from existing results.")
     ] = False,
     force: o.Force = False,
     data_dir: o.DataDir = None,
@@ -63,9 +65,9 @@ def bench(
     quiet: o.Quiet = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Measure speed and memory beside what one would use instead.
+    """Measure speed and memory, compared with other libraries.
 
-    Peers that are not installed are skipped by name; pip install 'gpcanet[bench]' brings them.
+    Libraries that are not installed are skipped; pip install 'gpcanet[bench]' installs them.
     """
     run(
         Console(quiet=quiet, as_json=as_json),
@@ -98,32 +100,32 @@ def run(
 ) -> None:
     parts = parts or list(PARTS)
     check_names(parts, size)
-    known = read_all(out)  # damaged files are reported now, not after an hour
+    known = read_results(out)  # damaged files are reported before measuring
     if page_only:
         parts = []
         if not known:
-            raise InputError(f"folder {out} holds no results; measure first")
+            raise InputError(f"folder {out} contains no results; measure first")
     out.mkdir(parents=True, exist_ok=True)
     files = {name: out / f"{name}.json" for name in parts}
     for path in files.values():
         check_target(path, overwrite=force)
 
-    setting = Setting(
+    config = Config(
         size=SIZES[size],
         repeats=repeats or SIZES[size].repeats,
         work_dir=work_dir or cache_dir() / "bench",
-        tell=console.note,
+        log=console.note,
         data_dir=data_dir,
         offline=offline,
     )
     for number, name in enumerate(parts, 1):
         console.note(f"{name} ({number} of {len(parts)})")
-        # No bar is drawn meanwhile: its thread would take its share of the cores.
-        write_json(files[name], run_part(name, size, setting), overwrite=force)
-    results = read_all(out)
+        # Without a progress bar, whose thread would disturb the measurement.
+        write_json(files[name], run_part(name, size, config), overwrite=force)
+    results = read_results(out)
     pages = write_page(results, docs or out)
-    if "growth" in results and len(pages) == 1:
-        console.note(f"No {PICTURE}: matplotlib is missing; pip install 'gpcanet[report]'.")
+    if any(name in results for name in FIGURES) and len(pages) == 1:
+        console.note("figures need matplotlib; use pip install 'gpcanet[report]'")
     written = [str(path) for path in (*files.values(), *pages)]
     measured = {name: results[name] for name in parts or results}
     console.result({"parts": measured, "written": written}, pages[0].read_text().rstrip("\n"))

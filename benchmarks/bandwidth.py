@@ -1,11 +1,10 @@
-"""Bytes a second that our step moves, beside those of a STREAM triad in the same run.
+"""Memory bandwidth of a propagation step, compared with a STREAM triad.
 
-Two counts of the bytes of a step, of which the truth lies in between:
+The bytes of a step are counted in two ways; the true number lies in between:
 
-- compulsory: each array once, whatever the graph. Indices (4 bytes an entry), the row ends and
-  two scales (16 bytes a row), F and X read, the result written.
-- gathered: the same, but a row of F anew for every entry and the node itself, as if nothing
-  stayed in cache.
+- compulsory: each array once. Indices (4 bytes per edge and direction), row ends and two scales
+  (16 bytes per node), F and X read, the result written.
+- gathered: a row of F is read for every index and every node, as if nothing stayed in cache.
 """
 
 from __future__ import annotations
@@ -14,42 +13,39 @@ from typing import Any
 
 from gpcanet.datasets import Dataset
 
+from .config import Config
 from .graphs import generate
-from .measure import interleaved
-from .setting import Setting
-from .step import WAYS
+from .step import METHODS
+from .timing import time_interleaved
 
-#: Bytes of a number in a block.
+#: Bytes per element of a block.
 ITEM_BYTES = {"GPCANet": 4, "GPCANet, half precision": 2}
 
 
-def run(setting: Setting) -> dict[str, Any]:
+def run(config: Config) -> dict[str, Any]:
     from .triad import triad_task
 
-    data = generate(setting.size.arxiv)
-    triad, triad_bytes = triad_task(setting.size.triad_numbers)
-    steps = {way.name: way.prepare(data) for way in WAYS if way.name in ITEM_BYTES}
-    setting.tell("steps and a triad, in turns")
-    outcomes = interleaved({"triad": triad, **steps}, setting.repeats)
-    ways = {}
-    for name in steps:
-        bytes_of = traffic(data, ITEM_BYTES[name])
-        ways[name] = outcomes[name] | bytes_of
+    data = generate(config.size.arxiv_size)
+    triad, triad_bytes = triad_task(config.size.triad_numbers)
+    steps = {m.name: m.prepare(data) for m in METHODS if m.name in ITEM_BYTES}
+    config.log("timing steps and a triad")
+    outcomes = time_interleaved({"triad": triad, **steps}, config.repeats)
+    methods = {name: outcomes[name] | traffic(data, ITEM_BYTES[name]) for name in steps}
     return {
         "triad": outcomes["triad"] | {"bytes": triad_bytes},
         "nodes": data.graph.n_nodes,
         "edges": data.graph.n_edges,
         "columns": data.X.shape[1],
-        "ways": ways,
+        "methods": methods,
     }
 
 
 def traffic(data: Dataset, item_bytes: int) -> dict[str, int]:
-    """The bytes of a step by both counts."""
-    entries, n = len(data.graph.indices), data.graph.n_nodes
+    """The bytes of a step, counted in both ways."""
+    n_indices, n = len(data.graph.indices), data.graph.n_nodes
     row_bytes = data.X.shape[1] * item_bytes
-    fixed = 4 * entries + 16 * n + 2 * n * row_bytes
+    fixed = 4 * n_indices + 16 * n + 2 * n * row_bytes
     return {
         "compulsory_bytes": fixed + n * row_bytes,
-        "gathered_bytes": fixed + (entries + n) * row_bytes,
+        "gathered_bytes": fixed + (n_indices + n) * row_bytes,
     }

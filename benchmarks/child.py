@@ -1,108 +1,67 @@
-"""One measurement in a process of its own, so that its memory is its own, too.
+"""Jobs in new processes, whose memory is measured.
 
-``python -m benchmarks.child`` takes a job as JSON and prints what it found as JSON.
+``python -m benchmarks.child`` takes a job as JSON and prints its outcome as JSON.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .measure import Outcome, summary
-from .setting import Shape
+from .timing import Outcome
 
-#: Small fits are repeated within a process until they have taken this long together.
-ENOUGH_SECONDS = 1.0
+#: The folder of this package, which is not installed.
+CHECKOUT = Path(__file__).resolve().parents[1]
 
-#: Exit code by which a process tells that a package is missing.
-MISSING = 3
+#: Exit code of a process that misses a package.
+MISSING_PACKAGE = 3
+
+#: Seconds after which a process is stopped.
+TIMEOUT = 1_200.0
 
 
-def in_child(job: dict[str, Any], *, timeout: float) -> Outcome:
-    """What ``do(job)`` returns in a new process; or that it failed, and why."""
-    command = [sys.executable, "-m", "benchmarks.child", json.dumps(job)]
+def run_in_process(job: str, *, timeout: float = TIMEOUT, **arguments: Any) -> Outcome:
+    """The outcome of ``run_job(job, **arguments)`` in a new process, or why it failed."""
+    command = [sys.executable, "-m", "benchmarks.child", json.dumps([job, arguments])]
+    search_path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, check=False,
+            env=os.environ | {"PYTHONPATH": search_path},
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         return {"failed": f"took longer than {timeout:,.0f} s"}
-    complaint = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    if done.returncode == MISSING:
-        return {"skipped": complaint}
+    message = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    if done.returncode == MISSING_PACKAGE:
+        return {"skipped": message}
     if done.returncode < 0:
         return {"failed": f"was killed by signal {-done.returncode}, perhaps for lack of memory"}
     if done.returncode > 0:
-        return {"failed": complaint}
+        return {"failed": message}
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def do(job: dict[str, Any]) -> Outcome:
-    """Run a job in this process."""
-    jobs: dict[str, Callable[..., Outcome]] = {"fit": fit, "generate": generate, "write": write}
-    return jobs[job["job"]](**{name: value for name, value in job.items() if name != "job"})
-
-
-def fit(way: str, folder: str, columns: int, components: int, repeats: int) -> Outcome:
-    from .fits import FITS, warm_up
-    from .graphs import read
-
-    run = FITS[way]
-    warm_up(run, columns)
-    data = read(Path(folder), columns)
-    times: list[float] = []
-    with Memory() as memory:
-        while not times or (len(times) < repeats and sum(times) < ENOUGH_SECONDS):
-            start = time.perf_counter()
-            run(data.graph, data.X, components)
-            times.append(time.perf_counter() - start)
-    return {
-        **summary(times),
-        "seconds": min(times),  # the first call is no other than the rest: all was warm
-        "repeats": len(times),
-        "peak_bytes": memory.peak,
-        "before_bytes": memory.before,
-        "nodes": data.graph.n_nodes,
-        "edges": data.graph.n_edges,
-        "columns": columns,
-    }
-
-
-def generate(shape: dict[str, int]) -> Outcome:
-    from . import graphs
-
-    with Memory() as memory:
-        start = time.perf_counter()
-        data = graphs.generate(Shape(**shape))
-        elapsed = time.perf_counter() - start
-    return {
-        "seconds": elapsed,
-        "peak_bytes": memory.peak,
-        "nodes": data.graph.n_nodes,
-        "edges": data.graph.n_edges,
-    }
-
-
-def write(shape: dict[str, int], folder: str) -> Outcome:
-    from . import graphs
-
-    graphs.write(Shape(**shape), Path(folder))
-    return {}
+def run_job(job: str, **arguments: Any) -> Outcome:
+    """Call a function of this package, named ``module.function``."""
+    module, function = job.split(".")
+    return getattr(importlib.import_module(f".{module}", __package__), function)(**arguments)
 
 
 class Memory:
-    """Memory before a block of code and the most during it, looked at every few milliseconds.
+    """Memory before a block of code and its maximum inside, sampled every 5 ms.
 
-    What cannot be dropped, that is: without files that are mapped. 0 where /proc is not.
+    Only anonymous memory counts, not mapped files. Both are 0 on systems without /proc.
     """
 
     def __enter__(self) -> Memory:
-        self.before = self.peak = _anonymous()
+        self.before = self.peak = _anonymous_bytes()
         self._done = threading.Event()
         self._watcher = threading.Thread(target=self._watch)
         self._watcher.start()
@@ -114,10 +73,10 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._done.wait(0.005):
-            self.peak = max(self.peak, _anonymous())
+            self.peak = max(self.peak, _anonymous_bytes())
 
 
-def _anonymous() -> int:
+def _anonymous_bytes() -> int:
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -126,19 +85,20 @@ def _anonymous() -> int:
     return int(sizes["RssAnon"].split()[0]) * 1024
 
 
-def _die_first() -> None:
-    """If memory runs out, let the system end this process before those of others."""
+def _prefer_for_oom_kill() -> None:
+    """If memory runs out, the system ends this process before others."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def main() -> None:
-    _die_first()
+    _prefer_for_oom_kill()
+    job, arguments = json.loads(sys.argv[1])
     try:
-        print(json.dumps(do(json.loads(sys.argv[1]))))
+        print(json.dumps(run_job(job, **arguments)))
     except ModuleNotFoundError as error:
         print(f"{error.name} is not installed", file=sys.stderr)
-        sys.exit(MISSING)
+        sys.exit(MISSING_PACKAGE)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,4 @@
-"""Seconds that ``gpcanet embed`` takes from a shell, Python's start and imports included.
-
-Beside it, the seconds that importing the same dependencies takes alone. Cold: an empty kernel
-cache, as at the first use on a machine. Warm: kernels compiled before.
-"""
+"""Seconds of ``gpcanet embed`` from a shell, compared with importing its dependencies."""
 
 from __future__ import annotations
 
@@ -10,16 +6,17 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .config import Config, GraphShape
 from .graphs import generate, published
-from .measure import interleaved
-from .setting import Setting, Shape
+from .timing import Outcome, time_interleaved
 
 IMPORTS = """
 import numpy, scipy.sparse.linalg, scipy.sparse.csgraph, scipy.io, scipy.special
@@ -28,40 +25,54 @@ import pyarrow.csv, pyarrow.compute, pyarrow.parquet, safetensors.numpy
 import typer, rich.table, rich.console, filelock, platformdirs
 """
 
-
-def run(setting: Setting) -> dict[str, Any]:
-    results: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        found, skipped = published(setting)
-        sources = {data.name: [data.name, *_data_dir(setting)] for data in found}
-        sources["generated, Parquet"] = _write_parquet(setting.size.arxiv, folder)
-        for source, options in sources.items():
-            setting.tell(f"gpcanet embed of {source}, from the shell")
-            command = ["-m", "gpcanet", "embed", *options, "-k", "64", "--quiet", "--json"]
-            command += ["--force", "-o", str(folder / "z.parquet")]
-            cache = str(folder / f"kernels of {source}")
-            results[source] = _measure(partial(_python, command, cache), setting.repeats)
-    return {"graphs": {**skipped, **results}}
+#: Maximum number of repeats of a command.
+MAX_REPEATS = 5
 
 
-def _measure(embed: Callable[[], None], repeats: int) -> dict[str, Any]:
-    imports = partial(_python, ["-c", IMPORTS], "")
-    tasks: dict[str, Callable[[], None]] = {"embed": embed, "imports": imports}
-    outcomes = interleaved(tasks, min(repeats, 5))
+def run(config: Config) -> dict[str, Any]:
+    with embed_commands(config) as (commands, results):
+        for name, command in commands.items():
+            config.log(f"gpcanet embed of {name}")
+            results[name] = _measure(command, config.repeats)
+    return {"graphs": results}
+
+
+def _measure(command: list[str], repeats: int) -> Outcome:
+    tasks: dict[str, Callable[[], None]] = {
+        "embed": partial(run_python, command),
+        "imports": partial(run_python, ["-c", IMPORTS]),
+    }
+    outcomes = time_interleaved(tasks, min(repeats, MAX_REPEATS))
     for outcome in outcomes.values():
         if "failed" in outcome:
             return outcome
-    embedded, imported = outcomes["embed"], outcomes["imports"]
+    embed = outcomes["embed"]
     return {
-        "cold": embedded["first"],
-        "warm": embedded["seconds"],
-        "imports": imported["seconds"],
-        "repeats": embedded["repeats"],
+        "seconds": embed["seconds"],
+        "imports": outcomes["imports"]["seconds"],
+        "repeats": embed["repeats"],
     }
 
 
-def _python(arguments: list[str], kernel_cache: str) -> None:
+@contextmanager
+def embed_commands(config: Config) -> Iterator[tuple[dict[str, list[str]], dict[str, Outcome]]]:
+    """Commands that embed the citation graphs and a generated graph, and the skipped graphs."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        found, skipped = published(config)
+        data_dir = [] if config.data_dir is None else ["--data-dir", str(config.data_dir)]
+        inputs = {data.name: [data.name, *data_dir] for data in found}
+        inputs["generated"] = write_parquet(config.size.arxiv_size, folder)
+        output = ["-k", "64", "--quiet", "--json", "--force", "-o", str(folder / "z.parquet")]
+        commands = {
+            name: ["-m", "gpcanet", "embed", *arguments, *output]
+            for name, arguments in inputs.items()
+        }
+        yield commands, dict(skipped)
+
+
+def run_python(arguments: list[str], kernel_cache: str | None = None) -> None:
+    """Run Python with these arguments; ``kernel_cache`` is a folder for compiled kernels."""
     environment = os.environ | ({"NUMBA_CACHE_DIR": kernel_cache} if kernel_cache else {})
     command = [sys.executable, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -69,11 +80,8 @@ def _python(arguments: list[str], kernel_cache: str) -> None:
         raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
 
 
-def _data_dir(setting: Setting) -> list[str]:
-    return [] if setting.data_dir is None else ["--data-dir", str(setting.data_dir)]
-
-
-def _write_parquet(shape: Shape, folder: Path) -> list[str]:
+def write_parquet(shape: GraphShape, folder: Path) -> list[str]:
+    """Write a generated graph to Parquet files; returns the options that read them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

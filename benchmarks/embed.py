@@ -1,55 +1,53 @@
-"""Embeddings of width 64: seconds on citation graphs and a large one, accuracy beside them."""
+"""Embeddings with 64 components: seconds, and accuracy on the citation graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gpcanet.datasets import Dataset
+from gpcanet.datasets import Dataset, random_split
 from gpcanet.estimators._heads import Head
 from gpcanet.estimators.classifier import GPCAClassifier
 
+from .config import Config
 from .graphs import generate, published
-from .measure import Outcome, in_order, interleaved, prepare
-from .peers import LARGE_WAYS, WAYS
-from .setting import Setting
+from .peers import LARGE_METHODS, METHODS
+from .timing import Outcome, in_order, prepare, time_interleaved
 
+#: Inverse penalties of the logistic head.
 INVERSE_PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
-LABELS_PER_CLASS, N_VALIDATION, N_TEST = 20, 500, 1_000
 
-
-def run(setting: Setting) -> dict[str, Any]:
-    graphs, skipped = published(setting)
+def run(config: Config) -> dict[str, Any]:
+    graphs, skipped = published(config)
     results: dict[str, Any] = dict(skipped)
     for data in graphs:
-        setting.tell(f"{data.name}: embedding in {len(WAYS)} ways, in turns")
-        results[data.name] = _compare(data, setting)
-    setting.tell(f"a generated graph: embedding in {len(LARGE_WAYS)} ways, in turns")
-    data = generate(setting.size.arxiv)
-    tasks, left_out = prepare(LARGE_WAYS, data)
-    outcomes = interleaved(tasks, setting.repeats)
-    results["generated"] = _sizes(data) | {"ways": in_order(LARGE_WAYS, left_out, outcomes)}
+        config.log(f"{data.name}: embedding by {len(METHODS)} methods")
+        results[data.name] = _compare(data, config)
+    config.log(f"generated graph: embedding by {len(LARGE_METHODS)} methods")
+    data = generate(config.size.arxiv_size)
+    tasks, omitted = prepare(LARGE_METHODS, data)
+    outcomes = time_interleaved(tasks, config.repeats)
+    results["generated"] = _sizes(data) | {"methods": in_order(LARGE_METHODS, omitted, outcomes)}
     return {"graphs": results}
 
 
-def _compare(data: Dataset, setting: Setting) -> dict[str, Any]:
+def _compare(data: Dataset, config: Config) -> dict[str, Any]:
     found: dict[str, np.ndarray] = {}
-    tasks, left_out = prepare(WAYS, data)
+    tasks, omitted = prepare(METHODS, data)
     keeping = {name: _keeping(found, name, task) for name, task in tasks.items()}
-    outcomes = interleaved(keeping, setting.repeats)
-    setting.tell(f"{data.name}: heads on {len(found)} embeddings")
-    splits = [random_split(data, seed) for seed in range(setting.size.random_splits)]
+    outcomes = time_interleaved(keeping, config.repeats)
+    config.log(f"{data.name}: heads on {len(found)} embeddings")
+    splits = [random_split(data, seed) for seed in range(config.size.random_splits)]
     for name, Z in found.items():
         if "failed" not in outcomes[name]:
             outcomes[name]["accuracy"] = head_accuracy(data, Z)
             outcomes[name]["random_accuracies"] = [head_accuracy(split, Z) for split in splits]
     return _sizes(data) | {
-        "ways": in_order(WAYS, left_out, outcomes),
-        "classifier": _classifier(data, setting.repeats),
+        "methods": in_order(METHODS, omitted, outcomes),
+        "classifier": _classifier(data, config.repeats),
     }
 
 
@@ -63,7 +61,7 @@ def _keeping(
 
 
 def _classifier(data: Dataset, repeats: int) -> Outcome:
-    """GPCAClassifier as it comes, which decides more for itself, heads included."""
+    """GPCAClassifier with its defaults, which selects its settings itself."""
     accuracies: list[float] = []
 
     def run() -> None:
@@ -71,12 +69,12 @@ def _classifier(data: Dataset, repeats: int) -> Outcome:
         model = GPCAClassifier().fit(data.X, y, graph=data.graph, validation=data.validation)
         accuracies.append(float(np.mean(model.transduction_[data.test] == data.y[data.test])))
 
-    outcome = interleaved({"": run}, repeats)[""]
+    outcome = time_interleaved({"": run}, repeats)[""]
     return outcome | ({"accuracy": accuracies[-1]} if "failed" not in outcome else {})
 
 
 def head_accuracy(data: Dataset, Z: np.ndarray) -> float:
-    """Test accuracy of the logistic head that does best on the validation nodes."""
+    """Test accuracy of the logistic head with the best validation accuracy."""
     best = (-1.0, -1.0)
     for unit_rows in (False, True):
         for C in INVERSE_PENALTIES:
@@ -88,21 +86,6 @@ def head_accuracy(data: Dataset, Z: np.ndarray) -> float:
             if accuracies[0] > best[0]:
                 best = (accuracies[0], accuracies[1])
     return best[1]
-
-
-def random_split(data: Dataset, seed: int) -> Dataset:
-    """As many labels a class to learn from as in the public splits."""
-    order = np.random.default_rng(seed).permutation(np.flatnonzero(data.y >= 0))
-    train = np.concatenate(
-        [order[data.y[order] == c][:LABELS_PER_CLASS] for c in range(data.n_classes)]
-    )
-    rest = order[~np.isin(order, train)]
-    return replace(
-        data,
-        train=train,
-        validation=rest[:N_VALIDATION],
-        test=rest[N_VALIDATION : N_VALIDATION + N_TEST],
-    )
 
 
 def _sizes(data: Dataset) -> dict[str, int]:

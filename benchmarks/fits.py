@@ -1,33 +1,42 @@
-"""The fits that are compared on large graphs, from arrays in memory to Z."""
+"""Fits on large graphs, each in a new process, from arrays in memory to Z."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gpcanet.datasets import block_model
-from gpcanet.estimators import _memory as budget
-from gpcanet.estimators import gpca
+from gpcanet.estimators.gpca import GPCA
 from gpcanet.graph import Graph
-from gpcanet.linalg.operators import propagation
-from gpcanet.linalg.solvers import base as solve
 
-from .plain import ALPHA, N_STEPS, scipy_embedding, torch_embedding
+from . import child
+from .baselines import ALPHA, N_STEPS, scipy_embedding, torch_embedding
+from .config import Config
+from .graphs import read
+from .timing import Outcome, summarize_times
 
 Fit = Callable[[Graph, np.ndarray, int], np.ndarray]
 
 EXACT_TOL = 1e-4
 
+#: Fits are repeated within a process until they have taken this many seconds.
+ENOUGH_SECONDS = 1.0
+
+#: A fit that takes longer than this is run only once.
+LONG_SECONDS = 60.0
+
 
 def _gpca(graph: Graph, X: np.ndarray, k: int, **settings: Any) -> np.ndarray:
-    return gpca.GPCA(k, alpha=ALPHA, **settings).fit_transform(X, graph=graph)
+    return GPCA(k, alpha=ALPHA, **settings).fit_transform(X, graph=graph)
 
 
-def _plain(embedding: Callable[..., np.ndarray], graph: Graph, X: np.ndarray, k: int) -> np.ndarray:
+def _baseline(
+    embedding: Callable[..., np.ndarray], graph: Graph, X: np.ndarray, k: int
+) -> np.ndarray:
     return embedding(graph.indptr, graph.indices, X, k)
 
 
@@ -41,33 +50,67 @@ FITS: dict[str, Fit] = {
     ),
     "GPCA, exact, half": partial(_gpca, tol=EXACT_TOL, precision="half"),
     "GPCA, exact": partial(_gpca, tol=EXACT_TOL),
-    "torch CSR, 5 steps": partial(_plain, torch_embedding),
-    "scipy CSR, 5 steps": partial(_plain, scipy_embedding),
+    "torch CSR, 5 steps": partial(_baseline, torch_embedding),
+    "scipy CSR, 5 steps": partial(_baseline, scipy_embedding),
 }
 
 
-def warm_up(fit: Fit, n_features: int) -> None:
-    """Have everything compiled or loaded that the fit may use, whatever the size of its graph."""
-    data = block_model(400, 1_000, n_features=n_features)
-    X = np.asarray(data.X)
-    for is_large in (False, True):
-        with _as_if(is_large):
-            fit(data.graph, X, 2)
+def measure(method: str, folder: str, columns: int, components: int, repeats: int) -> Outcome:
+    """Seconds and memory of a fit in this process.
 
-
-@contextmanager
-def _as_if(is_large: bool) -> Iterator[None]:
-    """Treat a small graph as a medium or large one: compiled steps, and nodes laid out anew.
-
-    On a large one, full precision is made of half as well.
+    The first call may compile kernels. It counts only if it took longer than ``LONG_SECONDS``;
+    otherwise time and memory are those of further calls.
     """
-    before = propagation.FUSED_WORK, budget.reordering_pays, solve.DIRECT_NODES
-    refined_bytes = solve.REFINED_BYTES
-    propagation.FUSED_WORK, solve.DIRECT_NODES = 0, 0
-    budget.reordering_pays = lambda *_: is_large
-    solve.REFINED_BYTES = 0 if is_large else refined_bytes
-    try:
-        yield
-    finally:
-        propagation.FUSED_WORK, budget.reordering_pays, solve.DIRECT_NODES = before
-        solve.REFINED_BYTES = refined_bytes
+    fit = FITS[method]
+    data = read(Path(folder), columns)
+
+    def timed() -> float:
+        start = time.perf_counter()
+        fit(data.graph, data.X, components)
+        return time.perf_counter() - start
+
+    with child.Memory() as memory:
+        times = [timed()]
+    if times[0] < LONG_SECONDS:
+        with child.Memory() as memory:
+            while len(times) == 1 or (len(times) <= repeats and sum(times[1:]) < ENOUGH_SECONDS):
+                times.append(timed())
+    return {
+        **summarize_times(times),
+        "peak_bytes": memory.peak,
+        "before_bytes": memory.before,
+        "nodes": data.graph.n_nodes,
+        "edges": data.graph.n_edges,
+        "columns": columns,
+    }
+
+
+def fit_interleaved(
+    methods: Iterable[str], folder: Path, *, columns: int, components: int, config: Config
+) -> dict[str, Outcome]:
+    """Seconds and memory of each method over interleaved processes."""
+    outcomes: dict[str, list[Outcome]] = {method: [] for method in methods}
+    for _ in range(config.size.rounds):
+        for method, found in outcomes.items():
+            if found and found[-1].get("seconds", LONG_SECONDS) >= LONG_SECONDS:
+                continue
+            found.append(
+                child.run_in_process(
+                    "fits.measure", method=method, folder=str(folder), columns=columns,
+                    components=components, repeats=config.repeats,
+                )
+            )  # fmt: skip
+    return {method: merge_outcomes(found) for method, found in outcomes.items()}
+
+
+def merge_outcomes(outcomes: list[Outcome]) -> Outcome:
+    """Minimum time and maximum memory over processes; a failure of one is a failure."""
+    for outcome in outcomes:
+        if "seconds" not in outcome:
+            return outcome
+    return outcomes[0] | {
+        "seconds": min(outcome["seconds"] for outcome in outcomes),
+        "repeats": sum(outcome["repeats"] for outcome in outcomes),
+        "peak_bytes": max(outcome["peak_bytes"] for outcome in outcomes),
+        "before_bytes": min(outcome["before_bytes"] for outcome in outcomes),
+    }

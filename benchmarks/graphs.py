@@ -1,39 +1,57 @@
-"""Generated graphs, made once and kept as .npy, and published ones where they can be had."""
+"""Generated graphs, stored as .npy files, and published datasets."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from gpcanet.datasets import Dataset, DataUnavailableError, block_model, load
 from gpcanet.graph import Graph
+from gpcanet.utils.atomic import whole_folder
 
-from .measure import Outcome, reason_of
-from .setting import Setting, Shape
+from . import child
+from .config import Config, GraphShape
+from .timing import Outcome, reason_of
 
 
-def folder_of(shape: Shape, work_dir: Path) -> Path:
+def folder_of(shape: GraphShape, work_dir: Path) -> Path:
     counts = (shape.n_nodes, shape.n_edges, shape.n_features, shape.n_classes)
     return work_dir / "-".join(map(str, ("blocks", *counts)))
 
 
-def generate(shape: Shape) -> Dataset:
+def generate(shape: GraphShape) -> Dataset:
     return block_model(
         shape.n_nodes, shape.n_edges, n_features=shape.n_features, n_classes=shape.n_classes
     )
 
 
-def write(shape: Shape, folder: Path) -> None:
+def stored_graph(shape: GraphShape, config: Config) -> Path:
+    """The folder of a generated graph; generated in a new process if it does not exist."""
+    folder = folder_of(shape, config.work_dir)
+    if not folder.is_dir():
+        config.work_dir.mkdir(parents=True, exist_ok=True)
+        config.log(f"generating {shape.n_nodes:,} nodes and {shape.n_edges:,} edges")
+        # The folder is created here and not in the child, so that an interrupt removes it.
+        with whole_folder(folder) as part:
+            outcome = child.run_in_process("graphs.write", shape=asdict(shape), folder=str(part))
+            if outcome:
+                raise RuntimeError(f"the graph was not generated: {outcome}")
+    return folder
+
+
+def write(shape: dict[str, int], folder: str) -> Outcome:
     """Generate a graph and write its arrays to a folder, for ``read``."""
-    data = generate(shape)
+    data = generate(GraphShape(**shape))
     arrays = {"indptr": data.graph.indptr, "indices": data.graph.indices, "X": data.X}
     for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", np.asarray(array))
+        np.save(Path(folder) / f"{name}.npy", np.asarray(array))
+    return {}
 
 
 def read(folder: Path, n_features: int | None = None) -> Dataset:
-    """A kept graph in memory, with the first so many of its features. Its labels are not kept."""
+    """A stored graph with its first ``n_features`` features and without labels."""
     arrays = {
         name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "X")
     }
@@ -42,13 +60,13 @@ def read(folder: Path, n_features: int | None = None) -> Dataset:
     return Dataset("generated", graph, X, np.full(len(X), -1))
 
 
-def published(setting: Setting) -> tuple[list[Dataset], dict[str, Outcome]]:
-    """The citation graphs that can be had, and why not the others."""
+def published(config: Config) -> tuple[list[Dataset], dict[str, Outcome]]:
+    """The citation graphs that can be loaded, and the reasons why others cannot."""
     found, skipped = [], {}
-    for name in setting.size.real:
+    for name in config.size.real:
         try:
-            found.append(load(name, setting.data_dir, offline=setting.offline))
+            found.append(load(name, config.data_dir, offline=config.offline))
         except DataUnavailableError as error:
             skipped[name] = {"skipped": reason_of(error)}
-            setting.tell(f"{name} is skipped: {error}")
+            config.log(f"{name} is skipped: {error}")
     return found, skipped

@@ -1,4 +1,4 @@
-"""Seconds and memory of a fit as the graph grows, or its features do."""
+"""Seconds and memory of a fit by number of edges and by number of features."""
 
 from __future__ import annotations
 
@@ -8,37 +8,39 @@ from typing import Any
 
 import numpy as np
 
-from .large import fits_in_turns, kept_graph
-from .measure import Outcome
-from .setting import Setting, Shape
+from .config import Config, GraphShape
+from .fits import fit_interleaved
+from .graphs import stored_graph
+from .timing import Outcome
 
-#: Edges per node, on every graph: an average degree of 50, as in ogbn-products.
+#: Edges per node of every graph: an average degree of 50, as in ogbn-products.
 EDGES_PER_NODE = 25
 
+#: Features and components of the graphs with a growing number of edges.
 COLUMNS, COMPONENTS = 64, 32
 
-#: Components where columns grow, the same for all.
+#: Components for every number of columns.
 FEW_COMPONENTS = 8
 
-WAYS = ("GPCA, 5 steps, half", "GPCA, exact", "torch CSR, 5 steps")
-OUR_WAYS = WAYS[:2]
+METHODS = ("GPCA, 5 steps, half", "GPCA, exact", "torch CSR, 5 steps")
+OUR_METHODS = METHODS[:2]
 
-#: From here on the exponent is fitted: smaller fits are mostly fixed costs.
+#: Number of edges from which the exponent is fitted; below, fixed costs dominate.
 FITTED_FROM = 100_000
 
 
-def run(setting: Setting) -> dict[str, Any]:
-    size = setting.size
-    edges = _over_edges(setting)
+def run(config: Config) -> dict[str, Any]:
+    size = config.size
+    edges = _over_edges(config)
     shape = _shape(size.columns_edges, max(size.columns))
-    folder = kept_graph(shape, setting)
+    folder = stored_graph(shape, config)
     columns: list[dict[str, Any]] = []
     for width in size.columns:
-        setting.tell(f"{size.columns_edges:,} edges, {width} columns")
-        outcomes = fits_in_turns(
-            OUR_WAYS, folder, columns=width, components=FEW_COMPONENTS, setting=setting
+        config.log(f"{size.columns_edges:,} edges, {width} columns")
+        outcomes = fit_interleaved(
+            OUR_METHODS, folder, columns=width, components=FEW_COMPONENTS, config=config
         )
-        columns += [{"way": way, "columns": width, **found} for way, found in outcomes.items()]
+        columns += [{"method": m, "columns": width, **found} for m, found in outcomes.items()]
     return {
         "edges_per_node": EDGES_PER_NODE,
         "columns": COLUMNS,
@@ -49,39 +51,41 @@ def run(setting: Setting) -> dict[str, Any]:
     }
 
 
-def _over_edges(setting: Setting) -> list[dict[str, Any]]:
+def _over_edges(config: Config) -> list[dict[str, Any]]:
     points: list[dict[str, Any]] = []
-    gone: dict[str, Outcome] = {}  # ways that a smaller graph was too much for, and why
-    for n_edges in setting.size.grown_edges:
-        folder = kept_graph(_shape(n_edges, COLUMNS), setting)
-        setting.tell(f"{n_edges:,} edges")
-        ways = [way for way in WAYS if way not in gone]
-        outcomes = fits_in_turns(
-            ways, folder, columns=COLUMNS, components=COMPONENTS, setting=setting
+    failed: dict[str, Outcome] = {}  # on a smaller graph
+    for n_edges in config.size.grown_edges:
+        folder = stored_graph(_shape(n_edges, COLUMNS), config)
+        config.log(f"{n_edges:,} edges")
+        methods = [method for method in METHODS if method not in failed]
+        outcomes = fit_interleaved(
+            methods, folder, columns=COLUMNS, components=COMPONENTS, config=config
         )
-        gone |= {way: found for way, found in outcomes.items() if "seconds" not in found}
-        outcomes |= gone
-        points += [{"way": way, "wanted_edges": n_edges, **outcomes[way]} for way in WAYS]
+        failed |= {method: found for method, found in outcomes.items() if "seconds" not in found}
+        outcomes |= failed
+        points += [{"method": m, "requested_edges": n_edges, **outcomes[m]} for m in METHODS]
     return points
 
 
-def _shape(n_edges: int, n_features: int) -> Shape:
-    return Shape(n_edges // EDGES_PER_NODE, n_edges, n_features)
+def _shape(n_edges: int, n_features: int) -> GraphShape:
+    return GraphShape(n_edges // EDGES_PER_NODE, n_edges, n_features)
 
 
 def exponents(points: list[dict[str, Any]]) -> dict[str, Any]:
-    """How seconds and memory grow with edges, as powers, from FITTED_FROM on."""
+    """Exponents of seconds and memory in the number of edges, from FITTED_FROM edges."""
     found: dict[str, Any] = {}
-    for way in WAYS:
+    for method in METHODS:
         fitted = [
             point
             for point in points
-            if point["way"] == way and "seconds" in point and point["wanted_edges"] >= FITTED_FROM
+            if point["method"] == method
+            and "seconds" in point
+            and point["requested_edges"] >= FITTED_FROM
         ]
         if len(fitted) >= 2:
             edges = [point["edges"] for point in fitted]
             memory = [max(point["peak_bytes"] - point["before_bytes"], 1) for point in fitted]
-            found[way] = {
+            found[method] = {
                 "seconds": exponent(edges, [point["seconds"] for point in fitted]),
                 "memory": exponent(edges, memory),
                 "points": len(fitted),
@@ -90,7 +94,7 @@ def exponents(points: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """The p of values ~ sizes^p, by least squares on logarithms.
+    """The exponent p in values ~ sizes^p, by least squares on logarithms.
 
     Examples
     --------

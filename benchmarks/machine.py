@@ -1,4 +1,4 @@
-"""What a measurement was made on."""
+"""The machine and the package versions of a measurement."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from gpcanet import __version__
-from gpcanet.linalg.parallel import given_cores
+from gpcanet.linalg.parallel import available_cores
 
-#: Whatever takes part in a measurement, under the name it is installed by.
+#: Packages whose versions are recorded.
 PACKAGES = (
     "numpy", "scipy", "scikit-learn", "numba",
     "torch", "torch-geometric", "scikit-network", "st-graphpca",
@@ -19,10 +19,10 @@ PACKAGES = (
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, memory, system, and how busy it was."""
+    """Processor, cores, memory, system and load average."""
     return {
         "cpu": _proc("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
-        "cores": given_cores(),
+        "cores": available_cores(),
         "memory_gib": _memory_gib(),
         "system": platform.system(),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
@@ -30,7 +30,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of all that takes part; None for what is not installed."""
+    """Versions of the packages; None for those that are not installed."""
     found: dict[str, str | None] = {"gpcanet": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -46,7 +46,7 @@ def _memory_gib() -> float | None:
 
 
 def _proc(path: str, field: str) -> str | None:
-    """A field of one of Linux's tables of itself."""
+    """A field of a file in /proc; None on other systems."""
     try:
         lines = Path(path).read_text().splitlines()
     except OSError:

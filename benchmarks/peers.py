@@ -1,10 +1,10 @@
-"""Ways to an embedding of a given width: ours, other libraries', and a few lines of one's own."""
+"""Methods that compute an embedding: ours, other libraries' and simple baselines."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -16,14 +16,15 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from gpcanet.datasets import Dataset
 from gpcanet.estimators.gpca import GPCA
 
-from .measure import Way
-from .plain import ALPHA, N_STEPS, scipy_embedding, scipy_propagation, torch_embedding
+from .baselines import ALPHA, N_STEPS, scipy_embedding, scipy_propagation, torch_embedding
 from .step import edge_index
+from .timing import Method
 
+#: Number of components of every embedding.
 WIDTH = 64
 
-#: Width that the usual script reduces X to before it propagates.
-SCRIPT_WIDTH = 256
+#: Number of components to which the SVD baseline reduces X before propagation.
+REDUCED_WIDTH = 256
 
 Embedding = Callable[[], np.ndarray]
 
@@ -33,18 +34,18 @@ def _gpca(data: Dataset, **settings: Any) -> Embedding:
     return lambda: model.fit_transform(data.X, graph=data.graph)
 
 
-def _features_alone(model: Any, data: Dataset) -> Embedding:
+def _features_only(model: Any, data: Dataset) -> Embedding:
     return lambda: model.fit_transform(data.X)
 
 
-def _four_lines(data: Dataset) -> Embedding:
-    """What one writes first: reduce X, take two propagation steps, reduce again."""
+def _propagated_svd(data: Dataset) -> Embedding:
+    """A simple script: reduce X, propagate twice, reduce again."""
 
     def run() -> np.ndarray:
         P = scipy_propagation(data.graph.indptr, data.graph.indices)
         reduced = data.X
-        if data.X.shape[1] > SCRIPT_WIDTH:
-            reduced = TruncatedSVD(SCRIPT_WIDTH, random_state=0).fit_transform(data.X)
+        if data.X.shape[1] > REDUCED_WIDTH:
+            reduced = TruncatedSVD(REDUCED_WIDTH, random_state=0).fit_transform(data.X)
         return np.asarray(TruncatedSVD(WIDTH, random_state=0).fit_transform(P @ (P @ reduced)))
 
     return run
@@ -56,13 +57,13 @@ def _plain(embedding: Callable[..., np.ndarray], data: Dataset) -> Embedding:
 
 
 def _torch(data: Dataset) -> Embedding:
-    import torch  # noqa: F401  (whether it is there)
+    import torch  # noqa: F401  (raises if missing)
 
     return _plain(torch_embedding, data)
 
 
 def _pyg(n_steps: int, teleport: float, data: Dataset) -> Embedding:
-    """APPNP's propagation; without teleport it is the one that SGC does beforehand."""
+    """Propagation of APPNP; without teleport it is that of SGC."""
     import torch
     from torch_geometric.nn import APPNP
 
@@ -79,32 +80,27 @@ def _scikit_network(method: str, data: Dataset) -> Embedding:
     return lambda: np.asarray(model.fit_transform(adjacency))
 
 
-def _st_graphpca(data: Dataset, *, is_mended: bool) -> Embedding:
-    """Its own defaults, which come down to conjugate gradients in Python."""
+def _st_graphpca(data: Dataset, *, is_corrected: bool) -> Embedding:
+    """st-graphpca with its defaults, which use conjugate gradients in Python."""
     import GraphPCA.gpca as peer
 
-    peer.logger.setLevel(logging.ERROR)  # it warns whenever it runs without its C++
+    peer.logger.setLevel(logging.ERROR)  # it warns if its C++ extension is missing
     table = SimpleNamespace(X=sp.csr_matrix(data.X), shape=data.X.shape)
     network = sp.csr_matrix(data.graph.adjacency)
 
     def run() -> np.ndarray:
-        with _mended(peer) if is_mended else _as_shipped():
+        with _corrected(peer) if is_corrected else nullcontext():
             return np.asarray(peer.Run_GPCA(table, network=network, n_components=WIDTH)[0])
 
     return run
 
 
 @contextmanager
-def _as_shipped() -> Iterator[None]:
-    yield
+def _corrected(peer: Any) -> Iterator[None]:
+    """Use the inverse of the diagonal as preconditioner, and check that the solver converged.
 
-
-@contextmanager
-def _mended(peer: Any) -> Iterator[None]:
-    """Give its solver the inverse of the diagonal, and heed whether the solver converged.
-
-    As shipped, the diagonal itself is handed over as preconditioner, which slows down instead
-    of speeding up, and the solver's status is dropped.
+    The released version uses the diagonal itself as preconditioner, which slows convergence, and
+    ignores the status of the solver.
     """
     diags, cg = peer.diags, peer.cg
 
@@ -129,33 +125,33 @@ def _dense(data: Dataset) -> np.ndarray:
 _STEPS: dict[str, Any] = {"solver": "fixed-point", "n_iter": N_STEPS}
 _PYG = ("torch", "torch_geometric")
 
-#: On every graph.
-WAYS = (
-    Way("GPCA", _gpca),
-    Way("GPCA, 5 steps", partial(_gpca, **_STEPS)),
-    Way("PCA of X alone", partial(_features_alone, PCA(WIDTH, random_state=0))),
-    Way("TruncatedSVD of X alone", partial(_features_alone, TruncatedSVD(WIDTH, random_state=0))),
-    Way("the usual four lines", _four_lines),
-    Way("torch CSR, 5 steps", _torch, needs=("torch",)),
-    Way("PyG SGC, 2 steps, then PCA", partial(_pyg, 2, 0.0), needs=_PYG),
-    Way("PyG APPNP, 5 steps, then PCA", partial(_pyg, N_STEPS, 1 / (1 + ALPHA)), needs=_PYG),
-    Way("scikit-network Spectral", partial(_scikit_network, "Spectral"), needs=("sknetwork",)),
-    Way("scikit-network GSVD", partial(_scikit_network, "GSVD"), needs=("sknetwork",)),
-    Way(
-        "st-graphpca as shipped",
-        partial(_st_graphpca, is_mended=False),
+#: Methods for every graph.
+METHODS = (
+    Method("GPCA", _gpca),
+    Method("GPCA, 5 steps", partial(_gpca, **_STEPS)),
+    Method("PCA of X", partial(_features_only, PCA(WIDTH, random_state=0))),
+    Method("TruncatedSVD of X", partial(_features_only, TruncatedSVD(WIDTH, random_state=0))),
+    Method("SVD, 2 steps, SVD", _propagated_svd),
+    Method("torch CSR, 5 steps", _torch, needs=("torch",)),
+    Method("PyG SGC, 2 steps, then PCA", partial(_pyg, 2, 0.0), needs=_PYG),
+    Method("PyG APPNP, 5 steps, then PCA", partial(_pyg, N_STEPS, 1 / (1 + ALPHA)), needs=_PYG),
+    Method("scikit-network Spectral", partial(_scikit_network, "Spectral"), needs=("sknetwork",)),
+    Method("scikit-network GSVD", partial(_scikit_network, "GSVD"), needs=("sknetwork",)),
+    Method(
+        "st-graphpca",
+        partial(_st_graphpca, is_corrected=False),
         needs=("GraphPCA",),
-        most_nodes=20_000,
+        max_nodes=20_000,
     ),
-    Way("st-graphpca, mended", partial(_st_graphpca, is_mended=True), needs=("GraphPCA",)),
+    Method("st-graphpca, corrected", partial(_st_graphpca, is_corrected=True), needs=("GraphPCA",)),
 )
 
-#: On a large graph also what is meant for one.
-LARGE_WAYS = (
-    *WAYS[:2],
-    Way("GPCA, half", partial(_gpca, precision="half")),
-    Way("GPCA, 5 steps, half", partial(_gpca, **_STEPS, precision="half")),
-    *WAYS[2:6],
-    Way("scipy CSR, 5 steps", partial(_plain, scipy_embedding)),
-    *WAYS[6:],
+#: Methods for the large graph.
+LARGE_METHODS = (
+    *METHODS[:2],
+    Method("GPCA, half", partial(_gpca, precision="half")),
+    Method("GPCA, 5 steps, half", partial(_gpca, **_STEPS, precision="half")),
+    *METHODS[2:6],
+    Method("scipy CSR, 5 steps", partial(_plain, scipy_embedding)),
+    *METHODS[6:],
 )

@@ -1,4 +1,4 @@
-"""One propagation step, c P F + (1 - c) X, on a graph of ogbn-arxiv's size."""
+"""One propagation step, c P F + (1 - c) X, on a graph of the size of ogbn-arxiv."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from gpcanet.datasets import Dataset
 from gpcanet.linalg import HalfPropagation, Propagation
 from gpcanet.linalg.operators.ordering import locality_order
 
+from .baselines import ALPHA, scipy_propagation, torch_csr
+from .config import Config
 from .graphs import generate
-from .measure import Way, in_order, interleaved, prepare
-from .plain import ALPHA, scipy_propagation, torch_csr
-from .setting import Setting
+from .timing import Method, in_order, prepare, time_interleaved
 
 C = ALPHA / (1 + ALPHA)
 
 Task = Callable[[], Any]
 
 
-def run(setting: Setting) -> dict[str, Any]:
-    data = generate(setting.size.arxiv)
-    tasks, left_out = prepare(WAYS, data)
-    setting.tell(f"{len(tasks)} ways to take a step, in turns")
-    outcomes = interleaved(tasks, setting.repeats)
+def run(config: Config) -> dict[str, Any]:
+    data = generate(config.size.arxiv_size)
+    tasks, omitted = prepare(METHODS, data)
+    config.log(f"timing one step of {len(tasks)} methods")
+    outcomes = time_interleaved(tasks, config.repeats)
     error = np.abs(leave_of(data)(tasks["GPCANet"]()) - tasks["scipy CSR"]()).max()
     graph = data.graph
-    ordering = interleaved({"": lambda: locality_order(graph.indptr, graph.indices)}, 3)
+    ordering = time_interleaved({"": lambda: locality_order(graph.indptr, graph.indices)}, 3)
     return {
         "nodes": graph.n_nodes,
         "edges": graph.n_edges,
         "columns": data.X.shape[1],
-        "ways": in_order(WAYS, left_out, outcomes),
+        "methods": in_order(METHODS, omitted, outcomes),
         "ordering_seconds": ordering[""]["seconds"],
         "largest_difference": float(error),
     }
 
 
 def block(data: Dataset) -> np.ndarray:
-    """F, the same for everybody."""
+    """F, the same for all methods."""
     return np.random.default_rng(0).standard_normal(data.X.shape, dtype=np.float32)
 
 
@@ -64,7 +64,7 @@ def _full(data: Dataset) -> Task:
     return _stepping(reordered(data), data)
 
 
-def _as_given(data: Dataset) -> Task:
+def _not_reordered(data: Dataset) -> Task:
     return _stepping(Propagation(data.graph.indptr, data.graph.indices, dtype=np.float32), data)
 
 
@@ -92,7 +92,7 @@ def _torch(data: Dataset) -> Task:
 
 
 def _pyg(data: Dataset) -> Task:
-    """APPNP's propagation, one step from F: messages along edges, normalised beforehand."""
+    """One step of APPNP from F: messages along edges, normalised in advance."""
     import torch
     from torch_geometric.nn import APPNP
 
@@ -108,11 +108,11 @@ def edge_index(data: Dataset) -> Any:
     return torch.tensor(np.stack([rows, data.graph.indices]), dtype=torch.int64)
 
 
-WAYS = (
-    Way("GPCANet", _full),
-    Way("GPCANet, half precision", _half),
-    Way("GPCANet, nodes as given", _as_given),
-    Way("scipy CSR", _scipy),
-    Way("torch sparse CSR", _torch, needs=("torch",)),
-    Way("PyG propagate", _pyg, needs=("torch", "torch_geometric")),
+METHODS = (
+    Method("GPCANet", _full),
+    Method("GPCANet, half precision", _half),
+    Method("GPCANet, without reordering", _not_reordered),
+    Method("scipy CSR", _scipy),
+    Method("torch sparse CSR", _torch, needs=("torch",)),
+    Method("PyG propagate", _pyg, needs=("torch", "torch_geometric")),
 )

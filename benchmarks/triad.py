@@ -1,4 +1,4 @@
-"""What memory gives at best: the triad of McCalpin's STREAM."""
+"""The triad of McCalpin's STREAM benchmark, which measures memory bandwidth."""
 
 from collections.abc import Callable
 
@@ -13,6 +13,6 @@ def _triad(a, b, c, scalar):
 
 
 def triad_task(n_numbers: int) -> tuple[Callable[[], None], int]:
-    """a <- b + s c over float64 arrays, as a task to be timed, and its bytes as STREAM counts."""
+    """The task a <- b + s c on float64 arrays, and its bytes as STREAM counts them."""
     a, b, c = np.zeros(n_numbers), np.ones(n_numbers), np.full(n_numbers, 2.0)
     return lambda: _triad(a, b, c, 3.0), 3 * 8 * n_numbers

@@ -1,1 +1,4 @@
-"""The paper's evidence: its tables and figures as lists of runs, told beside its numbers."""
+"""Reproduction of the paper's tables and figures: ``python -m reproduction run`` and ``report``.
+
+Data flow: pools -> cells -> runner -> journal -> selection -> typed rows -> templates.
+"""

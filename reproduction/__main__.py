@@ -1,8 +1,9 @@
-"""``python -m reproduction``: the paper's experiments run again, and the report on them."""
+"""``python -m reproduction``: run the paper's experiments again, and report on them."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,12 +16,13 @@ from gpcanet.cli.entry import run_app
 from gpcanet.errors import InputError, UserError
 
 if TYPE_CHECKING:
-    from .data import Source
-    from .entries import Entry
+    from .experiments import RowSpec
     from .journal import Journal
-    from .runner import State
+    from .loading import DatasetLoader
+    from .results import Summary
+    from .schedule import Progress
 
-#: Seconds between two notes where no bar can be drawn.
+#: Seconds between two progress notes where no progress bar is drawn.
 NOTE_SECONDS = 60.0
 
 app = typer.Typer(
@@ -43,171 +45,184 @@ def run(
     experiments: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Some of table1, table2, table3, table4, random, figure1, histograms, fewer, "
-            "scale [all but scale]. table4, figure1, histograms and fewer always follow protocol "
-            "paper; scale is on generated graphs.",
+            help="table1, table2, table3, table4, random, figure1, histograms, fewer or scale; "
+            "several are possible [all but scale]. table4, figure1, histograms and fewer always "
+            "follow protocol paper; scale uses generated graphs.",
             show_default=False,
         ),
     ] = None,
     protocols: Annotated[
-        str, typer.Option(help="Some of paper, authors-code, ours, with commas between [all].")
+        str, typer.Option(help="paper, authors-code or ours; several separated by commas [all].")
     ] = "",
     pool: Annotated[
-        str, typer.Option(help="full: the paper's, days without a GPU. lean: hours.")
+        str, typer.Option(help="full: the paper's settings, days without a GPU. lean: hours.")
     ] = "lean",
     datasets: Annotated[
-        str, typer.Option(help="Names with commas between; also ogbn-arxiv and ogbn-products.")
+        str, typer.Option(help="Names separated by commas; also ogbn-arxiv and ogbn-products.")
     ] = "cora,citeseer,pubmed",
     journal: Annotated[
-        Path, typer.Option(help="File that every run is added to, and gone on from.")
+        Path, typer.Option(help="File that every run is appended to; an existing one is continued.")
     ] = Path("reproduce.jsonl"),
     merge: Annotated[
         list[Path] | None,
-        typer.Option(metavar="<path>", help="Take over what another journal has."),
+        typer.Option(metavar="<path>", help="Add the runs of another journal."),
     ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Runs at a time [one a core]; 1 where they share a GPU.", show_default=False
+            min=1,
+            help="Number of parallel runs [one per core]; use 1 with a GPU.",
+            show_default=False,
         ),
     ] = None,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run again what has failed.")
+        bool, typer.Option("--retry-failed", help="Repeat failed runs.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what there is to run.")
+        bool, typer.Option("--dry-run", help="Show the number of runs and do nothing.")
     ] = False,
     data_dir: o.DataDir = None,
     offline: o.Offline = False,
     quiet: o.Quiet = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Run the paper's experiments again, beside its numbers.
+    """Run the paper's experiments again and compare them with the published numbers.
 
-    May be stopped at any time; the same command goes on where it was. Ends with a table;
-    python -m reproduction report makes a page of a journal. Networks need pip install
+    It can be interrupted at any time; the same command continues. At the end it prints a table;
+    use python -m reproduction report to make a page of a journal. Networks need pip install
     'gpcanet[nn]'.
 
     python -m reproduction run table1 table2 --datasets cora
-    """
-    from gpcanet.linalg.parallel import given_cores
+    """  # fmt: skip
+    from gpcanet.linalg.parallel import available_cores
 
-    from .data import Source
     from .journal import Journal, read_journals
-    from .runner import reproduce, state_of
+    from .loading import DatasetLoader
+    from .runner import reproduce
+    from .schedule import progress_of
 
     console = Console(quiet=quiet, as_json=as_json)
     o.check_apart([journal], merge or [])
-    entries = _entries(experiments or [], _split(protocols), pool, _split(datasets))
+    specs = _requested_rows(experiments or [], _split(protocols), pool, _split(datasets))
     if dry_run:
         known = [*([journal] if journal.exists() else []), *(merge or [])]
         records = read_journals(known).records
         if retry_failed:
             records = {cell: r for cell, r in records.items() if r["status"] != "failed"}
-        state = state_of(entries, records, 1)
+        progress = progress_of(specs, records, 1)
         console.result(
-            {"cells": state.total, "done": state.done},
-            f"{state.total} runs, {state.done} of them done",
+            {"cells": progress.total, "done": progress.done},
+            f"{progress.total} runs, {progress.done} of them done",
         )
         return
-    _check_installed(entries)
-    if jobs is not None and jobs > given_cores():
-        console.note(f"{jobs} runs at a time on {given_cores()} cores will wait for each other")
-    source = Source(data_dir, offline or None)
+    _check_installed(specs)
+    if jobs is not None and jobs > available_cores():
+        console.note(
+            f"{jobs} parallel runs share {available_cores()} cores and slow each other down"
+        )
+    loader = DatasetLoader(data_dir, offline or None)
     with Journal(journal) as opened:
         if merge:
-            console.note(f"{opened.merge(merge)} records taken over")
+            console.note(f"added {opened.merge(merge)} records of other journals")
         for note in opened.contents.notes():
             console.note(note)
         if retry_failed:
             opened.forget_failures()
         records = opened.contents.records
         with console.phase("reading data"):
-            entries = _reachable(entries, source, opened, console)
+            specs = _available_rows(specs, loader, opened, console)
         try:
             with console.phase("reproducing"):
-                reproduce(entries, opened, source, jobs=jobs, listener=_Progress(console))
+                reproduce(specs, opened, loader, jobs=jobs, listener=_ProgressNotes(console))
         finally:
             n_runs = sum(cell.setup.method != "load" for cell in records)
             console.note(f"{n_runs} runs are in {journal}")
-        _show(console, entries, records)
+        _show(console, specs, records)
 
 
-def _entries(
+def _requested_rows(
     experiments: list[str], protocols: list[str], pool: str, datasets: list[str]
-) -> list[Entry]:
+) -> list[RowSpec]:
     from gpcanet.utils.checks import check_choice
 
-    from .entries import EXPERIMENTS, GENERATED, OF_ONE_PROTOCOL, PROTOCOLS, entries_of
+    from .experiments import EXPERIMENTS, GENERATED, protocols_of, row_specs
+    from .pools import PROTOCOLS
 
     for protocol in protocols:
         check_choice("protocol", protocol, PROTOCOLS)
-    found: dict[Entry, None] = {}
+    found: dict[RowSpec, None] = {}
     for experiment in experiments or [name for name in EXPERIMENTS if name != "scale"]:
-        one = experiment in OF_ONE_PROTOCOL
-        for protocol in [PROTOCOLS[0]] if one else protocols or PROTOCOLS:
+        allowed = protocols_of(experiment)
+        for protocol in (protocols or allowed) if len(allowed) > 1 else allowed:
             for dataset in GENERATED if experiment == "scale" else datasets:
-                found.update(dict.fromkeys(entries_of(experiment, protocol, pool, dataset)))
+                found.update(dict.fromkeys(row_specs(experiment, protocol, pool, dataset)))
     if not found:
-        raise InputError("there is nothing to run: none of these experiments is for these datasets")
-    # What takes minutes comes before what takes hours.
-    return sorted(found, key=lambda entry: entry.candidates[0].method != "gpca")
+        raise InputError(
+            "there is nothing to run: none of these experiments uses any of these datasets; "
+            "choose other experiments or datasets"
+        )
+    # GPCA takes minutes, networks take hours.
+    return sorted(found, key=lambda spec: spec.candidates[0].method != "gpca")
 
 
-def _check_installed(entries: list[Entry]) -> None:
-    """Before the first of hundreds of runs fails for it."""
-    setups = {entry.candidates[0] for entry in entries}
+def _check_installed(specs: list[RowSpec]) -> None:
+    """Raise before the first run if a required package is missing."""
+    setups = {spec.candidates[0] for spec in specs}
     if all(s.method == "gpca" and s.get("draws") != "torch" for s in setups):
         return
     for name in ("torch", "torch_geometric"):
         if find_spec(name) is None:
             raise InputError(
-                f"{name} is not installed; pip install 'gpcanet[nn]' brings what networks and the "
-                f"authors' heads need"
+                f"{name} is not installed, and networks and the authors' heads need it; use pip "
+                f"install 'gpcanet[nn]'"
             )
 
 
-def _reachable(
-    entries: list[Entry], source: Source, journal: Journal, console: Console
-) -> list[Entry]:
-    """Those whose data can be had here; what cannot is told and noted once, not once a run."""
-    from .cells import loading
-    from .entries import DATASETS
+def _available_rows(
+    specs: list[RowSpec], loader: DatasetLoader, journal: Journal, console: Console
+) -> list[RowSpec]:
+    """The rows whose dataset can be loaded; what cannot is recorded once in the journal."""
+    from .cells import loading_cell
+    from .pools import DATASETS
 
     missing = {}
-    for name in dict.fromkeys(e.dataset for e in entries if e.dataset in DATASETS):
-        known = journal.contents.records.get(loading(name))
+    for name in dict.fromkeys(s.row.dataset for s in specs if s.row.dataset in DATASETS):
+        known = journal.contents.records.get(loading_cell(name))
         try:
-            source.dataset(name)
+            loader.dataset(name)
         except (UserError, OSError) as error:
             missing[name] = error
-            console.note(f"{name} is left out: {error}")
+            console.note(f"{name} is skipped: {error}")
             if known is None:
                 reason = {"status": "failed", "reason": str(error), "seconds": 0}
-                journal.append(loading(name), reason)
+                journal.append(loading_cell(name), reason)
         else:
             if known is not None and known["status"] == "failed":
-                journal.append(loading(name), {"status": "done", "seconds": 0})
-    left = [entry for entry in entries if entry.dataset not in missing]
-    if not left and missing:
+                journal.append(loading_cell(name), {"status": "done", "seconds": 0})
+    available = [spec for spec in specs if spec.row.dataset not in missing]
+    if not available and missing:
         raise next(iter(missing.values()))
-    return left
+    return available
 
 
-class _Progress:
-    """Tells how far a reproduction is: a bar where one can be drawn, else a line a minute."""
+class _ProgressNotes:
+    """Shows progress as a bar, or as a line per minute where no bar can be drawn."""
 
     def __init__(self, console: Console) -> None:
-        self._console, self._told = console, time.monotonic()
+        self._console, self._last = console, time.monotonic()
 
-    def __call__(self, state: State) -> None:
-        left = "" if state.seconds_left is None else f", {duration(state.seconds_left)} left"
-        failed = f", {state.failed} failed" if state.failed else ""
-        text = f"{state.done} of {state.total} runs{failed}{left}"
+    def __call__(self, progress: Progress) -> None:
+        left = progress.seconds_left
+        parts = [
+            f"{progress.done} of {progress.total} runs",
+            f"{progress.failed} failed" if progress.failed else "",
+            "" if left is None else f"{duration(left)} left",
+        ]
+        text = ", ".join(filter(None, parts))
         if self._console.draws:
-            self._console.progress("runs", state.done, state.total, text)
-        elif time.monotonic() - self._told > NOTE_SECONDS:
-            self._told = time.monotonic()
+            self._console.progress("runs", progress.done, progress.total, text)
+        elif time.monotonic() - self._last > NOTE_SECONDS:
+            self._last = time.monotonic()
             self._console.note(text)
 
 
@@ -222,34 +237,43 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _show(console: Console, entries: list[Entry], records: Any) -> None:
-    from .summary import summarise
+def _show(console: Console, specs: list[RowSpec], records: Any) -> None:
+    from .summary import summarize
 
-    summary = summarise(entries, records)
+    summary = summarize(specs, records)
     console.result(
-        {name: summary[name] for name in ("numbers", "comparisons", "missing", "failed", "total")},
-        _table(summary["numbers"]),
+        {
+            "results": [result.to_json() for result in summary.results],
+            "missing": [row.to_json() for row in summary.missing],
+            "failed": [failure.to_json() for failure in summary.failed],
+            "runs": summary.n_runs,
+            "seconds": summary.seconds,
+        },
+        _table(summary),
     )
-    if summary["failed"]:
-        console.note(f"{len(summary['failed'])} runs have failed; --retry-failed runs them again")
+    if summary.failed:
+        console.note(f"{len(summary.failed)} runs failed; use --retry-failed to repeat them")
 
 
-def _table(numbers: list[dict[str, Any]]) -> Any:
+def _table(summary: Summary) -> Any:
     from rich.table import Table
 
-    from .blocks import mean_sd
+    from .labels import row_label
+    from .sections import mean_and_sd
+    from .verdicts import compare_with_published
 
     table = Table("", "data", "protocol", "pool", "row", box=None, pad_edge=False)
-    for name in ("published", "here", "difference"):
+    for name in ("published", "reproduced", "difference"):
         table.add_column(name, justify="right")
     table.add_column("verdict")
-    for n in numbers:
-        published = n.get("published")
-        told = ("", "", "")
-        if published is not None:
-            told = f"{published[0]:.2f}", f"{n['difference']:+.2f}", n["verdict"]
-        where = n["experiment"], n["dataset"], n["protocol"], n["pool"], n["row"]
-        table.add_row(*where, told[0], mean_sd(n), *told[1:])
+    for result in summary.results:
+        row, found = result.row, compare_with_published(result)
+        published = "" if found is None else f"{found.published.mean:.2f}"
+        difference = "" if found is None else f"{found.difference:+.2f}"
+        table.add_row(
+            row.experiment, row.dataset, row.protocol, result.pool, row_label(row),
+            published, mean_and_sd(result), difference, "" if found is None else found.verdict,
+        )  # fmt: skip
     return table
 
 
@@ -257,41 +281,40 @@ def _table(numbers: list[dict[str, Any]]) -> Any:
 def report(
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            help="Journals of runs, and summaries of others (.json), together.",
-        ),
+        typer.Argument(help="Journals of runs and summaries (.json), which are merged."),
     ],
     folder: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report.")] = Path(
         "report"
     ),
-    name: Annotated[str, typer.Option(help="What its files are called.")] = "report",
+    name: Annotated[str, typer.Option(help="Name of the files, without suffix.")] = "report",
     notes: Annotated[
         list[str] | None,
-        typer.Option("--note", metavar="<text>", help="A remark of yours, kept in the summary."),
+        typer.Option("--note", metavar="<text>", help="A note that is kept in the summary."),
     ] = None,
     force: o.Force = False,
     quiet: o.Quiet = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Tell what was reproduced, as a page, as Markdown and as JSON.
+    """Write a report on the reproduction, as HTML, Markdown and JSON.
 
-    The page is one file of HTML and needs no network. Needs pip install 'gpcanet[report]'.
+    The HTML page is one file and needs no network. Needs pip install 'gpcanet[report]'.
 
     python -m reproduction report reproduce.jsonl -o report
     """
-    from .report import read_summary, to_json, write_report
+    from .report import read_summary, write_report
 
     console = Console(quiet=quiet, as_json=as_json)
     summary = read_summary(sources, console.note)
-    summary["notes"] = list(dict.fromkeys([*summary["notes"], *(notes or [])]))
-    # A summary may be rendered again in place: it is written as it was.
-    changed = [source for source in sources if source.read_bytes() != to_json(summary)]
+    summary = replace(summary, notes=tuple(dict.fromkeys([*summary.notes, *(notes or [])])))
+    # A summary may be rendered again in its own folder, where it is written unchanged.
+    content = summary.to_json()
+    changed = [source for source in sources if source.read_bytes() != content]
     o.check_apart([folder / f"{name}.{suffix}" for suffix in ("html", "md", "json")], changed)
     folder.mkdir(parents=True, exist_ok=True)
     with console.phase("writing the report"):
         written = write_report(summary, folder, name, overwrite=force)
     console.result(
-        {"files": [str(path) for path in written], "numbers": len(summary["numbers"])},
+        {"files": [str(path) for path in written], "results": len(summary.results)},
         *[str(path) for path in written],
     )
 

@@ -1,4 +1,4 @@
-"""The embeddings that cells of GPCA share: made once for all that want them."""
+"""GPCA embeddings, computed once for all cells that use them."""
 
 from __future__ import annotations
 
@@ -13,90 +13,92 @@ from gpcanet.estimators.gpca import GPCA
 from gpcanet.estimators.path import GPCAPath
 from gpcanet.linalg import Propagation, Solver, leading_eigenpairs
 
-from .cells import Cell, Setup
-from .data import Source
-from .entries import PUBLIC, Plan
+from .cells import PUBLIC, Cell, Setup
+from .loading import DatasetLoader
+from .pools import SettingPool
 
-#: Options that an embedding depends on, but for alpha and the width: a wider one serves all.
-SHARED = ("beta", "normalization", "n_iter", "ghost", "triangle", "scaling")
+#: Options that an embedding depends on, besides alpha and the number of components.
+SHARED_OPTIONS = ("beta", "normalization", "n_iter", "ghost", "triangle", "scaling")
 
-
-#: The widest of the paper's pool; narrower ones are its leading columns.
-WIDEST = 256
+#: Largest number of components in the paper's pool; smaller embeddings are its leading columns.
+MAX_COMPONENTS = 256
 
 
 def embedding_key(cell: Cell) -> tuple[Any, ...]:
-    """Equal for cells that share one embedding, or one path of them."""
+    """Equal for cells that share one embedding, or one path of embeddings."""
     setup = cell.setup
-    split = cell.split if setup["beta"] else PUBLIC  # without labels it sees no split
-    alpha = setup["alpha"] if "n_iter" in dict(setup.options) else None  # one path has all alphas
-    return setup.dataset, split, alpha, _width(setup), *(setup.get(name) for name in SHARED)
+    split = cell.split if setup["beta"] else PUBLIC  # the split matters only with labels
+    alpha = setup["alpha"] if _is_iterative(setup) else None  # a path has all alphas
+    options = (setup.get(name) for name in SHARED_OPTIONS)
+    return setup.dataset, split, alpha, _n_components(setup), *options
 
 
-def _width(setup: Setup) -> int:
-    """What is made for a cell must not depend, even in its rounding, on who else wants it."""
-    return max(setup["hidden"], WIDEST) if "n_iter" in dict(setup.options) else setup["hidden"]
+def _is_iterative(setup: Setup) -> bool:
+    """Whether the setup names a number of iterations; otherwise the solve is exact."""
+    return "n_iter" in setup
+
+
+def _n_components(setup: Setup) -> int:
+    """The same for all cells of a group, so that rounding does not depend on the other cells."""
+    return max(setup["hidden"], MAX_COMPONENTS) if _is_iterative(setup) else setup["hidden"]
 
 
 class Embeddings:
-    """Z for each of some cells with the same ``embedding_key``."""
+    """The embeddings of cells with the same ``embedding_key``."""
 
-    def __init__(self, cells: list[Cell], source: Source) -> None:
+    def __init__(self, cells: list[Cell], loader: DatasetLoader) -> None:
         first = cells[0].setup
-        data = source.split(first.dataset, cells[0].split)
+        data = loader.split(first.dataset, cells[0].split)
         y = data.visible_labels(validation=False) if first["beta"] else None
         X = FeatureScaler(first.get("scaling", "none")).fit(data.X).transform(data.X)
-        width = min(_width(first), *X.shape)
-        how = first.some("normalization", "ghost")
-        self._made: dict[float, np.ndarray] = {}
-        if "n_iter" not in dict(first.options):
-            # All of the pool's: how a path is made depends on its alphas.
-            pool = Plan("ours", "full", first.dataset).values("alpha", [])
-            alphas = sorted({float(a) for a in (*pool, *(cell.setup["alpha"] for cell in cells))})
-            betas = (float(first["beta"]),)
-            self._path: GPCAPath | None = GPCAPath(width, alphas=alphas, betas=betas, **how)
-            self._path.fit(X, y, graph=data.graph)
-            return
-        self._path = None
+        k = min(_n_components(first), *X.shape)
+        options = first.subset("normalization", "ghost")
+        self._by_alpha: dict[float, np.ndarray] = {}
+        self._path: GPCAPath | None = None
         alpha = float(first["alpha"])
-        if first.get("triangle") == "upper":
-            self._made[alpha] = one_triangle_embedding(data, X, y, width, first.some(
-                "alpha", "beta", "normalization", "n_iter", "ghost"
-            ))  # fmt: skip
-            return
-        gpca = GPCA(
-            width, alpha=alpha, beta=first["beta"], solver="fixed-point", n_iter=first["n_iter"],
-            **how,
-        )  # fmt: skip
-        self._made[alpha] = gpca.fit_transform(X, y, graph=data.graph)
+        if not _is_iterative(first):
+            # The whole pool, because the result of a path depends on its alphas in rounding.
+            pool = SettingPool("ours", "full", first.dataset).values("alpha", [])
+            alphas = sorted({float(a) for a in (*pool, *(cell.setup["alpha"] for cell in cells))})
+            self._path = GPCAPath(k, alphas=alphas, betas=(float(first["beta"]),), **options)
+            self._path.fit(X, y, graph=data.graph)
+        elif first.get("triangle") == "upper":
+            self._by_alpha[alpha] = one_triangle_embedding(data, X, y, k, first)
+        else:
+            gpca = GPCA(
+                k, alpha=alpha, beta=first["beta"], solver="fixed-point", n_iter=first["n_iter"],
+                **options,
+            )  # fmt: skip
+            self._by_alpha[alpha] = gpca.fit_transform(X, y, graph=data.graph)
 
-    def of(self, cell: Cell) -> np.ndarray:
-        """The leading columns are those of a narrower embedding."""
+    def embedding(self, cell: Cell) -> np.ndarray:
+        """The embedding of a cell: the leading columns of the shared one."""
         alpha, beta = float(cell.setup["alpha"]), float(cell.setup["beta"])
-        if alpha not in self._made:
+        if alpha not in self._by_alpha:
             assert self._path is not None
-            self._made[alpha] = self._path.embedding(alpha, beta)
-        return self._made[alpha][:, : cell.setup["hidden"]]
+            self._by_alpha[alpha] = self._path.embedding(alpha, beta)
+        return self._by_alpha[alpha][:, : cell.setup["hidden"]]
 
 
 def one_triangle_embedding(
-    data: Dataset, X: Any, y: np.ndarray | None, k: int, how: dict[str, Any]
+    data: Dataset, X: Any, y: np.ndarray | None, k: int, setup: Setup
 ) -> np.ndarray:
     """F W as in the authors' code, whose eigensolver reads only the upper triangle of X^T F.
 
-    With the random walk that matrix is not symmetric, so the W of either triangle is that of no
-    objective; it is what their published numbers come from.
+    With random-walk normalisation this matrix is not symmetric, so W depends on the triangle and
+    solves no optimisation problem. The published numbers were computed this way.
     """
     P = Propagation(
         data.graph.indptr, data.graph.indices, data.graph.weights,
-        normalization=how["normalization"], labels=y, beta=how["beta"], ghost=how["ghost"],
+        normalization=setup["normalization"], labels=y, beta=setup["beta"], ghost=setup["ghost"],
     )  # fmt: skip
     centred = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
     centred -= centred.mean(axis=0)
-    F = Solver(P, float(how["alpha"]), method="fixed-point", n_iter=how["n_iter"]).apply(centred)
+    solver = Solver(P, float(setup["alpha"]), method="fixed-point", n_iter=setup["n_iter"])
+    F = solver.apply(centred)
     return F @ upper_triangle_vectors(centred.T @ F, k)
 
 
 def upper_triangle_vectors(M: np.ndarray, k: int) -> np.ndarray:
-    """The k leading eigenvectors of the symmetric matrix with M's upper triangle."""
+    """The k leading eigenvectors of the symmetric matrix with the upper triangle of M."""
     return leading_eigenpairs(np.triu(M) + np.triu(M, 1).T, k)[1]

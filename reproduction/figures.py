@@ -1,4 +1,4 @@
-"""The figures of the report, from the numbers of a summary to PNGs."""
+"""The figures of the report as PNGs."""
 
 from __future__ import annotations
 
@@ -8,46 +8,58 @@ from typing import Any
 
 import numpy as np
 
-from .blocks import Number, alpha_of, init_of, labels_of, layers_of
+from .blocks import FigureKey
+from .labels import INIT_NAMES, layers_label
+from .results import Result
 
-#: Of each initialisation (after Okabe and Ito).
-COLOURS = {"Xavier": "#0072B2", "GPCA": "#D55E00", "He": "#666666", "orthogonal": "#009E73"}
-LINES = {"Xavier": "--", "GPCA": "-", "He": ":", "orthogonal": "-."}
+#: Colours and line styles of the initialisations (colours after Okabe and Ito).
+COLOURS = {"xavier": "#0072B2", "gpca": "#D55E00", "he": "#666666", "orthogonal": "#009E73"}
+LINES = {"xavier": "--", "gpca": "-", "he": ":", "orthogonal": "-."}
+
+#: The experiment that each kind of figure shows.
+EXPERIMENTS = {
+    "curves": "table4",
+    "figure1": "figure1",
+    "histograms": "histograms",
+    "fewer": "fewer",
+}
 
 
-def draw_all(numbers: list[Number]) -> dict[str, bytes]:
-    """Name and PNG of each figure that there are numbers for."""
+def figure_keys(results: list[Result] | tuple[Result, ...]) -> dict[FigureKey, list[Result]]:
+    """The figures that there are results for, and the results of each."""
+    found: dict[FigureKey, list[Result]] = {}
+    for kind, experiment in EXPERIMENTS.items():
+        for result in results:
+            if result.row.experiment == experiment and (kind != "curves" or result.curves):
+                found.setdefault(FigureKey(kind, result.row.dataset), []).append(result)
+    return found
+
+
+def draw_figures(results: list[Result] | tuple[Result, ...]) -> dict[FigureKey, bytes]:
+    """The PNG of each figure."""
     import matplotlib
 
     matplotlib.use("Agg")
-    drawn = {}
-    for kind, (experiment, draw) in KINDS.items():
-        own = [number for number in numbers if number["experiment"] == experiment]
-        for dataset in dict.fromkeys(number["dataset"] for number in own):
-            figure = draw({n["row"]: n for n in own if n["dataset"] == dataset})
-            if figure is not None:
-                drawn[f"{kind}-{dataset}"] = _png(figure)
-    return drawn
+    return {key: _png(DRAW[key.kind](own)) for key, own in figure_keys(results).items()}
 
 
 def _png(figure: Any) -> bytes:
     import matplotlib.pyplot as plt
 
     buffer = io.BytesIO()
-    # No date and no version inside: the same numbers give the same bytes.
+    # Without date and version, so that the same numbers give the same bytes.
     figure.savefig(buffer, dpi=130, format="png", metadata={"Software": None})
     plt.close(figure)
     return buffer.getvalue()
 
 
-def _figure1(found: dict[str, Number]) -> Any:
+def _figure1(results: list[Result]) -> Any:
     import matplotlib.pyplot as plt
 
-    layers = sorted({layers_of(row) for row in found})
-    alphas = sorted({alpha_of(row) for row in found})
-    grid = np.full((len(layers), len(alphas)), np.nan)
-    for row, number in found.items():
-        grid[layers.index(layers_of(row)), alphas.index(alpha_of(row))] = number["mean"]
+    layers = sorted({r.row.layers for r in results if r.row.layers is not None})
+    alphas = sorted({r.row.alpha for r in results if r.row.alpha is not None})
+    means = {(r.row.layers, r.row.alpha): r.mean for r in results}
+    grid = np.array([[means.get((depth, alpha), np.nan) for alpha in alphas] for depth in layers])
     figure, axis = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
     image = axis.imshow(grid, origin="lower", cmap="viridis", aspect="auto")
     axis.set(
@@ -57,81 +69,80 @@ def _figure1(found: dict[str, Number]) -> Any:
     middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
     for (y, x), value in np.ndenumerate(grid):
         if not np.isnan(value):
-            ink = "black" if value > middle else "white"
-            axis.text(x, y, f"{value:.1f}", ha="center", va="center", color=ink, fontsize=8)
+            colour = "black" if value > middle else "white"
+            axis.text(x, y, f"{value:.1f}", ha="center", va="center", color=colour, fontsize=8)
     figure.colorbar(image, label="test accuracy, %")
     return figure
 
 
 def _by_depth(
-    found: dict[str, Number],
-    draw: Callable[[Any, dict[str, Number]], None],
-    xlabel: str,
-    ylabel: str,
+    results: list[Result], draw: Callable[[Any, list[Result]], None], xlabel: str, ylabel: str
 ) -> Any:
-    """A panel for each depth; ``draw`` gets its axis and its numbers."""
+    """One panel per depth, drawn by ``draw(axis, results)``."""
     import matplotlib.pyplot as plt
 
-    depths = sorted({layers_of(row) for row in found})
+    depths = sorted({r.row.layers for r in results if r.row.layers is not None})
     figure, axes = plt.subplots(
         1, len(depths), figsize=(4.6 * len(depths), 3.4), layout="constrained", squeeze=False
     )
     for axis, depth in zip(axes[0], depths, strict=True):
-        draw(axis, {row: n for row, n in found.items() if layers_of(row) == depth})
-        axis.set(title=f"{depth} layers", xlabel=xlabel, ylabel=ylabel)
+        draw(axis, [r for r in results if r.row.layers == depth])
+        axis.set(title=layers_label(depth), xlabel=xlabel, ylabel=ylabel)
         axis.legend(frameon=False, fontsize=8)
     return figure
 
 
-def _histograms(found: dict[str, Number]) -> Any:
-    def draw(axis: Any, own: dict[str, Number]) -> None:
-        everything = np.concatenate([number["values"] for number in own.values()])
-        bins = np.linspace(everything.min(), everything.max() + 1e-9, 21).tolist()
-        for row, number in own.items():
-            label = f"{init_of(row)}: {number['mean']:.1f} ({number['sd']:.1f})"
-            axis.hist(number["values"], bins, alpha=0.65, color=COLOURS[init_of(row)], label=label)
+def _histograms(results: list[Result]) -> Any:
+    def draw(axis: Any, own: list[Result]) -> None:
+        values = np.concatenate([r.values for r in own])
+        bins = np.linspace(values.min(), values.max() + 1e-9, 21).tolist()
+        for r in own:
+            style = _style(r)
+            label = f"{style['label']}: {r.mean:.1f} ({r.sd:.1f})"
+            axis.hist(r.values, bins, alpha=0.65, color=style["color"], label=label)
 
-    return _by_depth(found, draw, "test accuracy, %", "seeds")
+    return _by_depth(results, draw, "test accuracy, %", "seeds")
 
 
-def _curves(found: dict[str, Number]) -> Any:
-    def draw(axis: Any, own: dict[str, Number]) -> None:
-        for row, number in own.items():
-            # Runs end early at epochs of their own; a mean is taken as far as all have got.
-            last = min(curve[-1][0] for curve in number["curves"])
+def _curves(results: list[Result]) -> Any:
+    def draw(axis: Any, own: list[Result]) -> None:
+        for r in own:
+            # Runs stop at different epochs; the mean ends where the first one stops.
+            last = min(curve[-1][0] for curve in r.curves)
             epochs = np.arange(5, last + 1, 5)
-            runs = [np.interp(epochs, *np.transpose(curve)) for curve in number["curves"]]
-            axis.plot(epochs, np.mean(runs, axis=0), **_line(row))
+            runs = [np.interp(epochs, *np.transpose(curve)) for curve in r.curves]
+            axis.plot(epochs, np.mean(runs, axis=0), **_style(r))
         axis.grid(alpha=0.3)
 
-    drawn = {row: number for row, number in found.items() if "curves" in number}
-    return _by_depth(drawn, draw, "epoch", "validation accuracy, %") if drawn else None
+    return _by_depth(results, draw, "epoch", "validation accuracy, %")
 
 
-def _fewer(found: dict[str, Number]) -> Any:
-    def draw(axis: Any, own: dict[str, Number]) -> None:
-        for init in dict.fromkeys(init_of(row) for row in own):
-            rows = sorted((row for row in own if init_of(row) == init), key=labels_of)
-            labels = [labels_of(row) for row in rows]
-            means, spreads = (np.array([own[row][name] for row in rows]) for name in ("mean", "sd"))
-            style = _line(rows[0])
+def _fewer(results: list[Result]) -> Any:
+    def draw(axis: Any, own: list[Result]) -> None:
+        for init in dict.fromkeys(r.row.init for r in own):
+            ordered = sorted(
+                (r for r in own if r.row.init == init), key=lambda r: r.row.labels_per_class or 0
+            )
+            labels = [r.row.labels_per_class for r in ordered]
+            means, deviations = (np.array([getattr(r, n) for r in ordered]) for n in ("mean", "sd"))
+            style = _style(ordered[0])
             axis.plot(labels, means, marker="o", **style)
             axis.fill_between(
-                labels, means - spreads, means + spreads, color=style["color"], alpha=0.2
+                labels, means - deviations, means + deviations, color=style["color"], alpha=0.2
             )
         axis.grid(alpha=0.3)
 
-    return _by_depth(found, draw, "labels a class", "test accuracy, %")
+    return _by_depth(results, draw, "labels per class", "test accuracy, %")
 
 
-def _line(row: str) -> dict[str, Any]:
-    init = init_of(row)
-    return {"color": COLOURS[init], "linestyle": LINES[init], "label": init}
+def _style(result: Result) -> dict[str, str]:
+    init = result.row.init or ""
+    return {"color": COLOURS[init], "linestyle": LINES[init], "label": INIT_NAMES[init]}
 
 
-KINDS: dict[str, tuple[str, Callable[[dict[str, Number]], Any]]] = {
-    "curves": ("table4", _curves),
-    "figure1": ("figure1", _figure1),
-    "histograms": ("histograms", _histograms),
-    "fewer": ("fewer", _fewer),
+DRAW: dict[str, Callable[[list[Result]], Any]] = {
+    "curves": _curves,
+    "figure1": _figure1,
+    "histograms": _histograms,
+    "fewer": _fewer,
 }

@@ -1,7 +1,7 @@
-"""Heads on a fixed embedding: trained by Adam as the paper does, or fitted in closed form.
+"""Classification heads on a fixed embedding: trained by Adam as in the paper, or logistic.
 
-The rows of a fixed embedding need no graph, and a head has a few thousand weights: the machinery of
-torch would take longer than the work, which is written out in numpy instead.
+A head has a few thousand weights, for which the overhead of torch would exceed the computation;
+it is written in numpy instead.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from gpcanet.utils.outcome import SPLIT, Training
 
 from .cells import Setup
 
-#: Of Adam, as everywhere.
+#: Adam's usual parameters.
 FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
 
-Weights = list[np.ndarray]  # a matrix and a row of biases for each layer
+Weights = list[np.ndarray]  # a matrix and a vector of biases for each layer
 
 
 class Draws(Protocol):
-    """Where a head's random numbers come from."""
+    """Source of the random numbers of a head."""
 
     def weights(self, widths: list[int]) -> Weights:
-        """As torch's linear layers begin: uniform within one over the root of the width."""
+        """Initial weights as in torch.nn.Linear: uniform within 1 / sqrt(n_in)."""
 
-    def kept(self, shape: tuple[int, int]) -> np.ndarray | None:
-        """Dropout: 0 with its probability p, else 1 / (1 - p); None without it."""
+    def dropout_mask(self, shape: tuple[int, int]) -> np.ndarray | None:
+        """0 with the dropout probability p, else 1 / (1 - p); None without dropout."""
 
 
 class NumpyDraws:
-    """By numpy's fastest generator."""
+    """Random numbers by numpy's SFC64, its fastest generator."""
 
     def __init__(self, seed: int, dropout: float = 0) -> None:
         self._rng, self._dropout = np.random.Generator(np.random.SFC64(seed)), dropout
@@ -51,7 +51,7 @@ class NumpyDraws:
             for shape in ((n_in, n_out), (n_out,))
         ]
 
-    def kept(self, shape: tuple[int, int]) -> np.ndarray | None:
+    def dropout_mask(self, shape: tuple[int, int]) -> np.ndarray | None:
         if not self._dropout:
             return None
         survives = self._rng.random(shape, np.float32) >= self._dropout
@@ -59,7 +59,7 @@ class NumpyDraws:
 
 
 def fit_head(Z: np.ndarray, data: Dataset, setup: Setup, seed: int) -> Training:
-    """Train the head that a setup names on some rows of Z, select by others, test on the rest."""
+    """Train the head of a setup on the training nodes and evaluate it on all parts of the split."""
     nodes = {name: getattr(data, name) for name in SPLIT}
     started = time.perf_counter()
     if setup["head"] == "logistic":
@@ -68,12 +68,12 @@ def fit_head(Z: np.ndarray, data: Dataset, setup: Setup, seed: int) -> Training:
         classes = np.unique(data.y[nodes["train"]])
         result = Training(
             accuracy={
-                name: _share(classes[head.predict_proba(Z[rows]).argmax(1)] == data.y[rows])
+                name: _accuracy(classes[head.predict_proba(Z[rows]).argmax(1)] == data.y[rows])
                 for name, rows in nodes.items()
             }
         )
     else:
-        # Entries that survive dropout twice are those that survive one dropout of more.
+        # Two successive dropouts equal one with a larger probability.
         dropout = 1 - (1 - setup["dropout"]) ** setup["dropouts"]
         draws: Draws = NumpyDraws(seed, dropout)
         if setup.get("draws") == "torch":
@@ -83,13 +83,13 @@ def fit_head(Z: np.ndarray, data: Dataset, setup: Setup, seed: int) -> Training:
             draws = TorchDraws(
                 seed, dropout, n_features=n_features, n_nodes=n_nodes, rows=nodes["train"]
             )
-            Z = Z[:, ::-1]  # their eigensolver's order
-        result = _by_adam(Z, data, nodes, setup, draws)
+            Z = Z[:, ::-1]  # ascending, as their eigensolver returns them
+        result = _train_by_adam(Z, data, nodes, setup, draws)
     result.seconds = time.perf_counter() - started
     return result
 
 
-def _by_adam(
+def _train_by_adam(
     Z: np.ndarray,
     data: Dataset,
     nodes: dict[str, np.ndarray],
@@ -110,7 +110,7 @@ def _by_adam(
         if epoch % setup["eval_every"] == setup.get("eval_at", 0):
             accuracy = _accuracies(weights, rows, data, nodes, ["validation"])
             if accuracy["validation"] >= result.accuracy.get("validation", 0):
-                accuracy = _accuracies(weights, rows, data, nodes, SPLIT)  # it may be the best
+                accuracy = _accuracies(weights, rows, data, nodes, SPLIT)  # possibly the best
             result.take(epoch, loss, accuracy, later=setup["later_of_ties"])
     return result
 
@@ -123,14 +123,14 @@ def _accuracies(
     wanted: Sequence[str],
 ) -> dict[str, float]:
     found = {name: _outputs(weights, rows[name]).argmax(1) for name in wanted}
-    return {name: _share(found[name] == data.y[nodes[name]]) for name in wanted}
+    return {name: _accuracy(found[name] == data.y[nodes[name]]) for name in wanted}
 
 
-def _share(right: np.ndarray) -> float:
-    return float(np.count_nonzero(right) / len(right))
+def _accuracy(correct: np.ndarray) -> float:
+    return float(np.count_nonzero(correct) / len(correct))
 
 
-# -- linear layers with a ReLU between --------------------------------------------------------
+# -- linear layers with ReLU in between -------------------------------------------------------
 
 
 def _outputs(weights: Weights, x: np.ndarray) -> np.ndarray:
@@ -144,16 +144,16 @@ def _outputs(weights: Weights, x: np.ndarray) -> np.ndarray:
 def loss_and_gradients(
     weights: Weights, x: np.ndarray, truth: np.ndarray, draws: Draws
 ) -> tuple[float, Weights]:
-    """Mean cross-entropy and its gradient; dropout acts on the input of every layer."""
+    """Mean cross-entropy and its gradients, with dropout on the input of every layer."""
     inputs, masks = [], []
     for layer in range(0, len(weights), 2):
-        masks.append(draws.kept((x.shape[0], x.shape[1])))
+        masks.append(draws.dropout_mask((x.shape[0], x.shape[1])))
         inputs.append(x if masks[-1] is None else x * masks[-1])
         x = inputs[-1] @ weights[layer] + weights[layer + 1]
         if layer + 2 < len(weights):
             x = np.maximum(x, 0)
     probabilities = softmax(x, axis=1)
-    likely = np.maximum((probabilities * truth).sum(axis=1), np.finfo(np.float32).tiny)
+    probability = np.maximum((probabilities * truth).sum(axis=1), np.finfo(np.float32).tiny)
     slope = (probabilities - truth) / np.float32(len(truth))
     gradients: Weights = []
     for layer in range(len(inputs) - 1, -1, -1):
@@ -163,11 +163,11 @@ def loss_and_gradients(
             mask = masks[layer]
             slope = slope if mask is None else slope * mask
             slope = slope * (inputs[layer] > 0)
-    return float(-np.log(likely).mean()), gradients
+    return float(-np.log(probability).mean()), gradients
 
 
 class Adam:
-    """torch's Adam, the decay added to the gradient."""
+    """torch.optim.Adam: weight decay is added to the gradient."""
 
     def __init__(self, weights: Weights, lr: float, weight_decay: float) -> None:
         self.weights, self.lr, self.weight_decay = weights, lr, weight_decay

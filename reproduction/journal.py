@@ -1,9 +1,8 @@
-"""The journal: a line of JSON for every finished cell, only ever added to.
+"""The journal: an append-only file with one line of JSON per finished cell.
 
-A line is written by one call and synced to the disk before the next cell counts as done. It ends
-with a checksum of itself, so that whatever a kill or a power loss leaves behind is known for what
-it is: such lines are skipped and told of, never repaired. Journals of several machines are merged
-by reading them together.
+A line is written by one call and synced to disk before the cell counts as done. It ends with a
+checksum, so that incomplete lines after a kill or a power loss are recognised: they are skipped
+and counted, never repaired. Journals of several machines are merged by reading all of them.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from filelock import FileLock, Timeout
 
 from gpcanet.errors import InputError
 
-from .cells import Cell, loading
+from .cells import Cell, loading_cell
 
 Record = dict[str, Any]
 
 
 @dataclass
 class Contents:
-    """What was read from journals."""
+    """Records read from journals, and the numbers of invalid and of repeated lines."""
 
     records: dict[Cell, Record] = field(default_factory=dict)
-    damaged: int = 0  # lines that are no record of ours, or not a whole one
+    damaged: int = 0
     repeated: int = 0
 
     def add(self, cell: Cell, record: Record) -> None:
-        """A success replaces a failure; of two successes the first stays."""
+        """Add a record. A success replaces a failure; otherwise the first record is kept."""
         known = self.records.get(cell)
         if known is not None:
             self.repeated += 1
@@ -44,16 +43,17 @@ class Contents:
         self.records[cell] = record
 
     def notes(self) -> list[str]:
-        told = []
+        """Sentences about lines that were skipped."""
+        notes = []
         if self.damaged:
-            told.append(f"{self.damaged} damaged or foreign lines of the journal are left out")
+            notes.append(f"{self.damaged} lines of the journal are not valid records; skipped")
         if self.repeated:
-            told.append(f"{self.repeated} lines of the journal repeat a cell")
-        return told
+            notes.append(f"{self.repeated} lines of the journal repeat a cell")
+        return notes
 
 
 def read_journals(paths: Iterable[str | os.PathLike[str]]) -> Contents:
-    """The records of some journals together."""
+    """Read the records of several journals."""
     contents = Contents()
     for path in paths:
         with open(path, "rb") as file:
@@ -78,10 +78,10 @@ def _check(body: str) -> str:
 
 
 def _parsed(line: bytes) -> tuple[Cell, Record] | None:
-    """The cell and the record of a line, if it is whole and ours."""
+    """The cell and the record of a line; None if the line is not a complete record."""
     try:
         body, _, check = line.decode().rstrip("\r\n").rpartition(", ")
-        if check != f"{_check(body + '}')}}}":  # a line that lacks but its end has been sealed
+        if check != f"{_check(body + '}')}}}":
             return None
         record = json.loads(body + "}")
         if record["status"] not in ("done", "failed"):
@@ -92,14 +92,14 @@ def _parsed(line: bytes) -> tuple[Cell, Record] | None:
 
 
 class Journal:
-    """A journal to add to. One process at a time may hold it open.
+    """A journal opened for appending, by one process at a time.
 
     Examples
     --------
     >>> import tempfile
-    >>> from reproduction.cells import Setup
+    >>> from reproduction.cells import Setup, Split
     >>> folder = tempfile.TemporaryDirectory()
-    >>> cell = Setup.of("gcn", "cora", layers=2).cell("public", 0)
+    >>> cell = Setup.of("gcn", "cora", layers=2).cell(Split(), 0)
     >>> with Journal(Path(folder.name) / "runs.jsonl") as journal:
     ...     journal.append(cell, {"status": "done"})
     >>> read_journals([journal.path]).records[cell]
@@ -114,13 +114,13 @@ class Journal:
 
     def __enter__(self) -> Self:
         if not self.path.parent.is_dir():
-            raise FileNotFoundError(f"folder {self.path.parent} does not exist; make it first")
+            raise FileNotFoundError(f"folder {self.path.parent} does not exist; create it first")
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
             raise InputError(
-                f"{self.path} is being written to by another process; wait for it, or use a "
-                f"journal of its own and merge them afterwards"
+                f"{self.path} is in use by another process; wait until it ends, or use another "
+                f"journal and merge the two afterwards"
             ) from None
         try:
             self._open()
@@ -136,11 +136,13 @@ class Journal:
         if os.fstat(self._file).st_size == 0:
             _sync_folder(self.path.parent)
             return
-        if not self.contents.records and not _may_be_ours(self.path):
+        if not self.contents.records and not _is_truncated_journal(self.path):
             os.close(self._file)
-            raise InputError(f"{self.path} is no journal of the reproduction; name another file")
+            raise InputError(
+                f"{self.path} is not a journal of the reproduction; choose another file"
+            )
         os.lseek(self._file, -1, os.SEEK_END)
-        if os.read(self._file, 1) != b"\n":  # a line was cut short: the next stands alone
+        if os.read(self._file, 1) != b"\n":  # an incomplete line: start a new one
             os.write(self._file, b"\n")
 
     def __exit__(
@@ -153,41 +155,43 @@ class Journal:
         self._lock.release()
 
     def append(self, cell: Cell, outcome: Record) -> None:
-        """Add a record; it is on the disk when this returns."""
+        """Append a record. It is on disk when this returns."""
         line = to_line(cell, outcome)
         try:
-            whole = os.write(self._file, line) == len(line)
+            complete = os.write(self._file, line) == len(line)
             os.fsync(self._file)
         except OSError as error:
-            raise OSError(f"{self.path} cannot be added to: {error.strerror}") from error
-        if not whole:
-            os.write(self._file, b"\n")  # whoever goes on begins a line of their own
-            raise OSError(f"{self.path} cannot be added to: is the disk full?")
+            raise OSError(f"{self.path} cannot be written: {error.strerror}") from error
+        if not complete:
+            os.write(self._file, b"\n")  # the next record starts on its own line
+            raise OSError(
+                f"{self.path} cannot be written completely; check whether the disk is full"
+            )
         self.contents.add(cell, outcome)
 
     def forget_failures(self) -> None:
-        """Let cells that have failed count as not run; their lines stay.
+        """Treat failed cells as not run; their lines are kept.
 
-        Not those of loading data, which is tried anew anyhow.
+        Cells that record the loading of datasets are kept: loading is repeated in any case.
         """
         records = self.contents.records
         for cell in list(records):
-            if records[cell]["status"] == "failed" and cell != loading(cell.setup.dataset):
+            if records[cell]["status"] == "failed" and cell != loading_cell(cell.setup.dataset):
                 del records[cell]
 
     def merge(self, others: Iterable[str | os.PathLike[str]]) -> int:
-        """Take over what other journals have and this one has not; how many records."""
-        taken = 0
+        """Append records of other journals that are missing here; returns their number."""
+        n_added = 0
         for cell, record in read_journals(others).records.items():
             known = self.contents.records.get(cell)
             if known is None or (known["status"] != "done" and record["status"] == "done"):
                 self.append(cell, record)
-                taken += 1
-        return taken
+                n_added += 1
+        return n_added
 
 
-def _may_be_ours(path: Path) -> bool:
-    """Whether a file without a whole record is what a kill or a power loss leaves of the first."""
+def _is_truncated_journal(path: Path) -> bool:
+    """Whether a file without a complete record starts like the first line of a journal."""
     lines = [line for line in path.read_bytes().splitlines() if line.strip(b"\0 ")]
     if len(lines) > 1:
         return False
@@ -195,7 +199,7 @@ def _may_be_ours(path: Path) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A new file is safe only when its folder is on the disk, too."""
+    """Sync the folder too: without it, a new file may be lost in a power failure."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

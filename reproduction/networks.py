@@ -1,4 +1,4 @@
-"""GCN and GPCANet as cells want them."""
+"""Training of GCN and GPCANet by the settings of a cell."""
 
 from __future__ import annotations
 
@@ -18,28 +18,35 @@ from gpcanet.nn.training.settings import Settings
 from gpcanet.nn.training.zoo import build_initialized_model
 from gpcanet.utils.outcome import Training
 
-from .cells import Cell
-from .data import Source
+from .cells import Cell, Split
 from .embeddings import upper_triangle_vectors
+from .loading import DatasetLoader
 
-OF_MODEL = ("layers", "hidden", "dropout", "alpha", "n_iter", "normalization")
-OF_TRAINING = (
+#: Options of a setup that the model takes.
+MODEL_OPTIONS = ("layers", "hidden", "dropout", "alpha", "n_iter", "normalization")
+
+#: Options of a setup that the training takes.
+TRAINING_OPTIONS = (
     "epochs", "lr", "weight_decay", "patience", "eval_every", "later_of_ties",
     "parts", "parts_per_batch",
 )  # fmt: skip
 
 
 @lru_cache(maxsize=2)
-def _nodes(dataset: str, split: str, source: Source) -> NodeData:
-    return NodeData.of(source.split(dataset, split))
+def _node_data(dataset: str, split: Split, loader: DatasetLoader) -> NodeData:
+    return NodeData.of(loader.split(dataset, split))
 
 
-def train_network(cell: Cell, source: Source) -> Training:
-    """Build, initialise and train what a cell describes."""
+def train_network(cell: Cell, loader: DatasetLoader) -> Training:
+    """Build, initialise and train the model of a cell."""
     setup, seed = cell.setup, cell.seed
-    data = _nodes(setup.dataset, cell.split, source)
+    data = _node_data(setup.dataset, cell.split, loader)
     model, _ = build_initialized_model(
-        setup.method, data, init=setup.get("init", "gpca"), seed=seed, **setup.some(*OF_MODEL)
+        setup.method,
+        data,
+        init=setup.get("init", "gpca"),
+        seed=seed,
+        **setup.subset(*MODEL_OPTIONS),
     )
     if isinstance(model, GPCANet):
         if setup["triangle"] == "upper":
@@ -47,13 +54,13 @@ def train_network(cell: Cell, source: Source) -> Training:
         if setup["dropouts"] == 2 and setup["dropout"]:
             last: Any = model.head[-1]
             model.head[-1] = torch.nn.Sequential(Dropout(setup["dropout"]), last)
-    settings = Settings(**setup.some(*OF_TRAINING), seed=seed)
+    settings = Settings(**setup.subset(*TRAINING_OPTIONS), seed=seed)
     return train(model, data, settings)
 
 
 @torch.no_grad()
 def _pretrain_by_one_triangle_(model: GPCANet, data: NodeData, seed: int) -> None:
-    """``pretrain_`` as the authors' code does it (``embeddings.one_triangle_embedding``)."""
+    """Pretrain as the authors' code does (``embeddings.one_triangle_embedding``)."""
     P: GraphPropagation = prepare_edges(model, data).edge_index
     x = data.x
     for layer in model.convs:

@@ -1,83 +1,68 @@
-"""From journals and summaries of others to the files of a report."""
+"""Reads journals and summaries, and writes the files of a report."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 from gpcanet.errors import InputError
 from gpcanet.utils.atomic import check_target, whole_file
 
-from .blocks import Summary
 from .document import document
-from .figures import draw_all
+from .figures import draw_figures
 from .journal import read_journals
-from .render import to_html, to_markdown
-from .summary import evidence, summarise
-from .together import together
+from .rendering import to_html, to_markdown
+from .results import Summary
+from .summary import merge_summaries, specs_for, summarize
 
 
-def read_summary(sources: list[Path], tell: Callable[[str], None]) -> Summary:
-    """Of journals together and of earlier summaries (.json), which journals count before."""
-    summaries = [_as_written(source) for source in sources if source.suffix == ".json"]
+def read_summary(sources: list[Path], note: Callable[[str], None]) -> Summary:
+    """One summary of journals and of earlier summaries (.json); journals take precedence."""
+    summaries = [_read_json(source) for source in sources if source.suffix == ".json"]
     journals = [source for source in sources if source.suffix != ".json"]
     if journals:
         contents = read_journals(journals)
-        for note in contents.notes():
-            tell(note)
+        for text in contents.notes():
+            note(text)
         if not contents.records:
-            named = ", ".join(str(source) for source in journals)
-            raise InputError(f"{named} holds no run of the reproduction; run some first")
-        summaries.append(summarise(evidence(contents.records), contents.records))
-    return together(summaries)
+            names = ", ".join(str(source) for source in journals)
+            raise InputError(f"{names} contains no runs; use python -m reproduction run first")
+        summaries.append(summarize(specs_for(contents.records), contents.records))
+    return merge_summaries(summaries)
 
 
-def _as_written(source: Path) -> Summary:
+def _read_json(source: Path) -> Summary:
     try:
-        summary = json.loads(source.read_bytes())
-        document(summary)
+        return Summary.from_json(source.read_bytes())
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
-            f"{source} is no summary of the reproduction; give one, or journals"
+            f"{source} is not a summary of the reproduction; give a summary or a journal"
         ) from None
-    return summary
 
 
 def write_report(summary: Summary, folder: Path, name: str, *, overwrite: bool) -> list[Path]:
-    """The page, its twin, the summary and the pictures; each file whole or not at all."""
+    """Write HTML, Markdown, JSON and pictures; each file is complete or absent."""
+    blocks = document(summary)
     try:
-        pictures = draw_all(summary["numbers"])
-        page = to_html(document(summary, pictures), pictures)
+        pictures = draw_figures(summary.results)
+        html = to_html(blocks, pictures)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{error.name} is not installed; pip install 'gpcanet[report]' brings what a report "
-            f"needs"
+            f"{error.name} is not installed and a report needs it; use pip install "
+            f"'gpcanet[report]'"
         ) from None
     images = folder / "images"
     contents: dict[Path, bytes] = {
-        folder / f"{name}.html": page.encode(),
-        folder / f"{name}.md": to_markdown(document(summary, pictures), f"images/{name}-").encode(),
-        folder / f"{name}.json": to_json(summary),
+        folder / f"{name}.html": html.encode(),
+        folder / f"{name}.md": to_markdown(blocks, f"images/{name}-").encode(),
+        folder / f"{name}.json": summary.to_json(),
     }
     if pictures:
         images.mkdir(exist_ok=True)
-        contents |= {images / f"{name}-{kind}.png": png for kind, png in pictures.items()}
+        contents |= {images / f"{name}-{key.file_stem}.png": png for key, png in pictures.items()}
     for path in contents:
         check_target(path, overwrite=overwrite)
     for path, content in contents.items():
         with whole_file(path, overwrite=overwrite) as file:
             file.write(content)
     return list(contents)
-
-
-def to_json(summary: Summary) -> bytes:
-    """A line for each number, so that a change of one is a change of a line."""
-    parts = []
-    for key, value in summary.items():
-        if isinstance(value, list) and value:
-            rows = ",\n  ".join(json.dumps(item, sort_keys=True) for item in value)
-            parts.append(f'"{key}": [\n  {rows}\n ]')
-        else:
-            parts.append(f'"{key}": {json.dumps(value, sort_keys=True)}')
-    return ("{\n " + ",\n ".join(parts) + "\n}\n").encode()

@@ -1,4 +1,4 @@
-"""From records to numbers: what is chosen, by validation accuracies alone, and what it comes to."""
+"""Model selection: which candidate of a row is selected, and the accuracies of its runs."""
 
 from __future__ import annotations
 
@@ -6,63 +6,58 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from scipy.stats import t as student
 
-from .cells import Cell, Setup
-from .entries import Entry
+from .cells import Cell, Run, Setup
+from .experiments import RowSpec
 from .journal import Record
 
 Records = dict[Cell, Record]
 
-#: What the report says of it.
-RULE = (
-    "Of all settings in the pool, the one with the highest validation accuracy, averaged over the "
-    "seeds that all of them ran with; of equals, the first in the order of the pool; settings "
-    "with a failed run are out. The epoch of a run is chosen by its validation accuracy, too."
+SELECTION_RULE = (
+    "The setting of the pool with the highest validation accuracy, averaged over the selection "
+    "seeds, is selected; of equal ones, the first in the order of the pool. Settings with a failed "
+    "run are excluded. The epoch of a run is selected by its validation accuracy too. Test "
+    "accuracies are never used for selection."
 )
 
 
-def choose(entry: Entry, records: Records) -> Setup | None:
-    """The candidate that is best by validation; None while some have not run.
-
-    Candidates that failed are out of the question.
-    """
-    if len(entry.candidates) == 1:
-        return entry.candidates[0]
+def select(spec: RowSpec, records: Records) -> Setup | None:
+    """The candidate with the best validation accuracy; None if runs are missing or all failed."""
+    if len(spec.candidates) == 1:
+        return spec.candidates[0]
     scores = {}
-    for setup in entry.candidates:
-        found = [records.get(setup.cell(*run)) for run in entry.select]
+    for setup in spec.candidates:
+        found = [records.get(setup.cell(*run)) for run in spec.selection_runs]
         if any(record is None for record in found):
             return None
-        if all(record is not None and record["status"] == "done" for record in found):
-            total = math.fsum(
-                record["accuracy"]["validation"] for record in found if record is not None
-            )
-            scores[setup] = round(total, 9)  # equal counts of nodes are equals, whatever the sum
+        done = [record for record in found if record is not None and record["status"] == "done"]
+        if len(done) == len(found):
+            total = math.fsum(record["accuracy"]["validation"] for record in done)
+            scores[setup] = round(total, 9)  # sums that differ by rounding are equal
     return max(scores, key=scores.__getitem__) if scores else None
 
 
-def is_decided(entry: Entry, records: Records) -> bool:
-    """Whether there is nothing left to run for choosing."""
-    return all(cell in records for cell in entry.cells_to_choose())
+def is_decided(spec: RowSpec, records: Records) -> bool:
+    """Whether all selection runs have been made."""
+    return all(cell in records for cell in spec.selection_cells())
 
 
-def wanted(entry: Entry, records: Records) -> list[Cell]:
-    """The cells an entry still needs, as far as they are known."""
-    to_choose = [cell for cell in entry.cells_to_choose() if cell not in records]
-    if to_choose:
-        return to_choose
-    chosen = choose(entry, records)
-    if chosen is None:  # all candidates have failed
+def missing_cells(spec: RowSpec, records: Records) -> list[Cell]:
+    """The cells to run next for a row: those of the selection, then those of the selected one."""
+    missing = [cell for cell in spec.selection_cells() if cell not in records]
+    if missing:
+        return missing
+    selected = select(spec, records)
+    if selected is None:  # all candidates failed
         return []
-    return [cell for cell in entry.cells_to_report(chosen) if cell not in records]
+    return [cell for cell in spec.final_cells(selected) if cell not in records]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Test accuracies in percent, over seeds or splits."""
+    """Accuracies in percent, over seeds or splits."""
 
     values: tuple[float, ...]
 
@@ -75,40 +70,54 @@ class Sample:
         return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
 
     def interval(self, level: float = 0.95) -> tuple[float, float] | None:
-        """Of the mean, by Student's t; None for a single value."""
+        """Confidence interval of the mean by Student's t; None for a single value."""
         n = len(self.values)
         if n < 2:
             return None
-        reach = float(student.ppf((1 + level) / 2, n - 1)) * self.sd / math.sqrt(n)
-        return self.mean - reach, self.mean + reach
+        half_width = float(student.ppf((1 + level) / 2, n - 1)) * self.sd / math.sqrt(n)
+        return self.mean - half_width, self.mean + half_width
 
 
-def reported(entry: Entry, records: Records) -> dict[str, Any] | None:
-    """What an entry comes to: the setting chosen, its runs, and what they took.
+@dataclass(frozen=True)
+class Selected:
+    """The selected candidate of a row and its completed runs."""
 
-    None while runs are missing; runs that failed are left out and counted.
-    """
-    chosen = choose(entry, records)
-    if chosen is None:
+    setup: Setup
+    runs: tuple[Run, ...]
+    records: tuple[Record, ...]
+    n_failed: int
+
+    @property
+    def test(self) -> Sample:
+        return self._accuracies("test")
+
+    @property
+    def validation(self) -> Sample:
+        return self._accuracies("validation")
+
+    def _accuracies(self, part: str) -> Sample:
+        return Sample(tuple(100 * record["accuracy"][part] for record in self.records))
+
+
+def completed(spec: RowSpec, records: Records) -> Selected | None:
+    """The selected candidate with its runs; None if runs are missing or all failed."""
+    selected = select(spec, records)
+    if selected is None:
         return None
-    cells = entry.cells_to_report(chosen)
-    if any(cell not in records for cell in cells):
+    found = {run: records.get(selected.cell(*run)) for run in spec.runs}
+    if any(record is None for record in found.values()):
         return None
-    done = [records[cell] for cell in cells if records[cell]["status"] == "done"]
+    done = [
+        (run, record)
+        for run in spec.runs
+        if (record := found[run]) is not None and record["status"] == "done"
+    ]
     if not done:
         return None
-    return {
-        "chosen": chosen,
-        "test": Sample(tuple(100 * record["accuracy"]["test"] for record in done)),
-        "validation": Sample(tuple(100 * record["accuracy"]["validation"] for record in done)),
-        "best_epochs": [record["best_epoch"] for record in done],
-        "failed": len(cells) - len(done),
-        "runs": [run for run, cell in zip(entry.runs, cells, strict=True) if
-                 records[cell]["status"] == "done"],
-        "records": done,
-    }  # fmt: skip
+    runs, kept = zip(*done, strict=True)
+    return Selected(selected, runs, kept, len(spec.runs) - len(runs))
 
 
-def paired(one: Sequence[float], other: Sequence[float]) -> Sample:
-    """Differences run for run: what the split or the seed does to both cancels."""
-    return Sample(tuple(a - b for a, b in zip(one, other, strict=True)))
+def paired(first: Sequence[float], second: Sequence[float]) -> Sample:
+    """Differences run by run, which cancel the effect of the split or the seed."""
+    return Sample(tuple(a - b for a, b in zip(first, second, strict=True)))

@@ -1,4 +1,4 @@
-"""Random numbers as the authors' program draws them: by torch's generator and in its order."""
+"""Random numbers of the authors' program: torch's generator, in the same order of draws."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import torch
 
 
 class TorchDraws:
-    """First weights and dropout of a head, as after ``torch.manual_seed(seed)`` in their program.
+    """Initial weights and dropout masks of a head after ``torch.manual_seed(seed)``.
 
-    Before the head's weights it draws those of the GPCA layer, which are then overwritten; and
-    it draws dropout for all nodes, also where only a few ``rows`` are trained on.
+    The authors' program draws the weights of the GPCA layer before those of the head, and
+    overwrites them later. It draws dropout masks for all nodes, of which ``rows`` are used.
     """
 
     def __init__(
         self, seed: int, dropout: float, *, n_features: int, n_nodes: int, rows: np.ndarray
     ) -> None:
-        self._given = seed, dropout, n_features, n_nodes, np.asarray(rows, np.int64).tobytes()
-        self._used = 0
+        self._key = seed, dropout, n_features, n_nodes, np.asarray(rows, np.int64).tobytes()
+        self._n_used = 0
 
     def weights(self, widths: list[int]) -> list[np.ndarray]:
-        self._stream = _Stream.of(*self._given, tuple(widths))
+        self._stream = _Stream.of(*self._key, tuple(widths))
         return [weight.copy() for weight in self._stream.weights]
 
-    def kept(self, shape: tuple[int, int]) -> np.ndarray | None:
+    def dropout_mask(self, shape: tuple[int, int]) -> np.ndarray | None:
         if not self._stream.dropout:
             return None
-        self._used += 1
-        return self._stream.mask(self._used - 1, shape[1])
+        self._n_used += 1
+        return self._stream.mask(self._n_used - 1, shape[1])
 
 
 class _Stream:
-    """What a seed gives, kept for other runs: drawing for all nodes takes longer than training."""
+    """The draws of one seed, kept for other runs: drawing takes longer than training."""
 
     def __init__(
         self, seed: int, dropout: float, n_features: int, n_nodes: int, rows: bytes,
@@ -42,7 +42,7 @@ class _Stream:
     ) -> None:  # fmt: skip
         self.dropout, self._n_nodes, self._rows = dropout, n_nodes, np.frombuffer(rows, np.int64)
         self._generator = torch.Generator().manual_seed(seed)
-        self._masks: list[np.ndarray] = []  # a bit for each entry
+        self._masks: list[np.ndarray] = []  # packed, one bit per element
         torch.empty(n_features, widths[0]).uniform_(generator=self._generator)
         self.weights = []
         for n_in, n_out in pairwise(widths):
@@ -51,7 +51,7 @@ class _Stream:
                 weight.uniform_(-(n_in**-0.5), n_in**-0.5, generator=self._generator)
                 self.weights.append(np.ascontiguousarray(weight.numpy().T))
 
-    of = staticmethod(lru_cache(maxsize=16)(lambda *given: _Stream(*given)))
+    of = staticmethod(lru_cache(maxsize=16)(lambda *key: _Stream(*key)))
 
     def mask(self, i: int, width: int) -> np.ndarray:
         while len(self._masks) <= i:

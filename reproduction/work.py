@@ -1,4 +1,4 @@
-"""From cells to outcomes: what a worker does."""
+"""Runs cells in this process: what a worker does."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from .cells import Cell
-from .data import Source
+from .loading import DatasetLoader
 
-#: Points kept of a learning curve.
+#: Number of points kept of a learning curve.
 CURVE_POINTS = 25
 
 Outcome = dict[str, Any]
 
 
 def group_key(cell: Cell) -> tuple[Any, ...]:
-    """Equal for cells that one worker should run, one after the other."""
+    """Equal for cells that one worker should run together, because they share an embedding."""
     if cell.setup.method != "gpca":
         return (cell,)
     from .embeddings import embedding_key
@@ -26,14 +26,14 @@ def group_key(cell: Cell) -> tuple[Any, ...]:
     return ("gpca", *embedding_key(cell))
 
 
-def outcomes(cells: list[Cell], source: Source) -> Iterator[tuple[Cell, Outcome]]:
-    """Run cells of one group; one that raises has failed, and the others go on."""
-    shared = _Shared(cells, source)
+def outcomes(cells: list[Cell], loader: DatasetLoader) -> Iterator[tuple[Cell, Outcome]]:
+    """Run the cells of one group. An exception is recorded as the failure of its cell."""
+    shared = _SharedEmbeddings(cells, loader)
     for cell in cells:
         started = time.perf_counter()
         try:
-            data = source.split(cell.setup.dataset, cell.split)
-            started = time.perf_counter()  # reading or generating it is no part of the run
+            data = loader.split(cell.setup.dataset, cell.split)
+            started = time.perf_counter()  # loading the data is not part of the run
             if cell.setup.method == "gpca":
                 from .heads import fit_head
 
@@ -41,48 +41,48 @@ def outcomes(cells: list[Cell], source: Source) -> Iterator[tuple[Cell, Outcome]
             else:
                 from .networks import train_network
 
-                result = train_network(cell, source)
+                result = train_network(cell, loader)
             outcome: Outcome = {
                 "status": "done",
                 "accuracy": {name: round(value, 6) for name, value in result.accuracy.items()},
                 "best_epoch": result.best_epoch,
                 "epochs": result.epochs,
-                "curve": essentials(result.curve),
+                "curve": thinned_curve(result.curve),
             }
-        except Exception as error:  # whatever it is, it belongs to this cell
+        except Exception as error:
             reason = " ".join(str(error).split())[:500]
             outcome = {"status": "failed", "reason": f"{type(error).__name__}: {reason}"}
         yield cell, {**outcome, "seconds": round(time.perf_counter() - started, 3)}
 
 
-class _Shared:
-    """The embeddings of some cells, made when the first is asked for, and once if it fails."""
+class _SharedEmbeddings:
+    """The embeddings of a group of cells, computed at first use; a failure is kept as well."""
 
-    def __init__(self, cells: list[Cell], source: Source) -> None:
-        self._cells, self._source = cells, source
-        self._made: Any = None
+    def __init__(self, cells: list[Cell], loader: DatasetLoader) -> None:
+        self._cells, self._loader = cells, loader
+        self._computed: Any = None
 
     def embedding(self, cell: Cell) -> np.ndarray:
-        if self._made is None:
+        if self._computed is None:
             from .embeddings import Embeddings
 
             try:
-                self._made = Embeddings(self._cells, self._source)
+                self._computed = Embeddings(self._cells, self._loader)
             except Exception as error:
-                self._made = error
-        if isinstance(self._made, Exception):
-            raise self._made
-        return self._made.of(cell)
+                self._computed = error
+        if isinstance(self._computed, Exception):
+            raise self._computed
+        return self._computed.embedding(cell)
 
 
-def essentials(curve: list[dict[str, float]]) -> list[list[float]]:
-    """Epoch, loss and validation accuracy of a few looks, closer together at the beginning."""
-    looks = [look for look in curve if "loss" in look]
-    if not looks:
+def thinned_curve(curve: list[dict[str, float]]) -> list[list[float]]:
+    """Epoch, loss and validation accuracy of a few evaluations, denser at the start."""
+    evaluations = [evaluation for evaluation in curve if "loss" in evaluation]
+    if not evaluations:
         return []
-    last = len(looks) - 1
+    last = len(evaluations) - 1
     steps = {round(last * (i / (CURVE_POINTS - 1)) ** 2) for i in range(CURVE_POINTS)}
-    chosen = [looks[step] for step in sorted(steps)]
     return [
-        [look["epoch"], round(look["loss"], 4), round(look["validation"], 4)] for look in chosen
+        [e["epoch"], round(e["loss"], 4), round(e["validation"], 4)]
+        for e in (evaluations[step] for step in sorted(steps))
     ]

@@ -112,7 +112,7 @@ SEPARATE = [
 RESERVED = {
     ("typer", "rich"): ("gpcanet.cli", "benchmarks.__main__", "reproduction.__main__"),
     ("matplotlib",): ("gpcanet.cli", "benchmarks", "reproduction"),
-    ("jinja2", "markupsafe"): ("reproduction.render",),
+    ("jinja2", "markupsafe"): ("reproduction.rendering", "benchmarks.page"),
     ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets", "benchmarks"),
     ("safetensors",): ("gpcanet.utils.tensor_file",),
     ("torch", "torch_geometric"): ("gpcanet.nn", "benchmarks", "reproduction"),

@@ -1,4 +1,4 @@
-"""Running the command of the benchmarks without a new process."""
+"""Fixtures of the benchmarks."""
 
 import pytest
 from command import in_process, isolated
@@ -8,6 +8,6 @@ from benchmarks.__main__ import main
 
 @pytest.fixture
 def bench(tmp_path, capsys, monkeypatch):
-    """Run the whole command in an empty folder, without a network."""
+    """Run the command in an empty folder without a network."""
     with isolated(tmp_path, monkeypatch):
         yield in_process(main, "benchmarks", capsys, monkeypatch)

@@ -1,4 +1,4 @@
-"""The peers do what they are said to do: the same numbers as ours where they are the same."""
+"""Other methods compute what their names say, and agree with ours where they should."""
 
 import sys
 from types import ModuleType, SimpleNamespace
@@ -10,12 +10,11 @@ import scipy.sparse.linalg
 from truth import dense_P
 
 from benchmarks import peers, step
-from benchmarks.fits import FITS, warm_up
-from benchmarks.measure import interleaved, prepare, smallest_cosine
-from benchmarks.plain import scipy_embedding, scipy_propagation, torch_embedding
+from benchmarks.baselines import scipy_embedding, scipy_propagation, torch_embedding
+from benchmarks.fits import FITS
+from benchmarks.timing import prepare, smallest_cosine, time_interleaved
 from gpcanet import GPCA
 from gpcanet.datasets import block_model
-from gpcanet.linalg.operators import propagation
 
 ALPHA, K = 10.0, 5
 
@@ -37,7 +36,7 @@ def fixed_point(data, n_steps):
     return F
 
 
-def test_scipy_propagation_is_the_dense_one(data):
+def test_scipy_propagation_equals_the_dense_one(data):
     P = scipy_propagation(data.graph.indptr, data.graph.indices)
     truth = dense_P(data.graph)
     np.testing.assert_allclose(P.toarray(), truth, rtol=0, atol=1e-6)
@@ -45,7 +44,7 @@ def test_scipy_propagation_is_the_dense_one(data):
 
 
 @pytest.mark.parametrize("embedding", [scipy_embedding, torch_embedding])
-def test_plain_versions_are_five_fixed_point_steps(data, embedding):
+def test_baselines_are_five_fixed_point_steps(data, embedding):
     if embedding is torch_embedding:
         pytest.importorskip("torch")
     Z = embedding(data.graph.indptr, data.graph.indices, data.X, K)
@@ -57,64 +56,61 @@ def test_plain_versions_are_five_fixed_point_steps(data, embedding):
     np.testing.assert_allclose(np.abs(Z), np.abs(ours), rtol=0, atol=1e-3 * np.abs(ours).max())
 
 
-@pytest.mark.parametrize("way", FITS)
-def test_every_fit_finds_the_same_space(data, way):
-    if "torch" in way:
+@pytest.mark.parametrize("method", FITS)
+def test_every_fit_finds_the_same_space(data, method):
+    if "torch" in method:
         pytest.importorskip("torch")
-    before = propagation.FUSED_WORK
-    warm_up(FITS[way], 80)
-    assert before == propagation.FUSED_WORK
-    settings = {} if "exact" in way else {"solver": "fixed-point", "n_iter": 5}
+    settings = {} if "exact" in method else {"solver": "fixed-point", "n_iter": 5}
     ours = GPCA(K, alpha=ALPHA, **settings).fit_transform(data.X, graph=data.graph)
-    Z = FITS[way](data.graph, data.X, K)
+    Z = FITS[method](data.graph, data.X, K)
     # Half precision is good to 3e-4, and the gap to the next component widens that.
     assert smallest_cosine(orthonormal(Z), orthonormal(ours)) > 1 - 1e-4
 
 
-def test_every_way_to_step_takes_the_same_step(data):
-    tasks, left_out = prepare(step.WAYS, data)
+def test_all_methods_compute_the_same_step(data):
+    tasks, omitted = prepare(step.METHODS, data)
     truth, leave = tasks["scipy CSR"](), step.leave_of(data)
     np.testing.assert_allclose(leave(tasks["GPCANet"]()), truth, rtol=0, atol=1e-5)
     if "torch sparse CSR" in tasks:
         np.testing.assert_allclose(tasks["torch sparse CSR"]().numpy(), truth, rtol=0, atol=1e-5)
-    if "PyG propagate" in tasks:  # it goes back to F itself, not to X
+    if "PyG propagate" in tasks:  # it uses F in place of X
         expected = truth + (1 - step.C) * (step.block(data) - data.X)
         np.testing.assert_allclose(tasks["PyG propagate"]().numpy(), expected, rtol=0, atol=1e-5)
     assert tasks["GPCANet, half precision"]().dtype == np.float16
-    assert all(set(outcome) == {"skipped"} for outcome in left_out.values())
+    assert all(set(outcome) == {"skipped"} for outcome in omitted.values())
 
 
-def test_pyg_propagates_as_sgc_and_appnp_do(data, monkeypatch):
+def test_pyg_propagation_is_that_of_sgc_and_appnp(data, monkeypatch):
     pytest.importorskip("torch_geometric")
     monkeypatch.setattr(peers, "PCA", lambda *_, **__: SimpleNamespace(fit_transform=np.asarray))
     P = dense_P(data.graph)
-    tasks, _ = prepare(peers.WAYS, data)
+    tasks, _ = prepare(peers.METHODS, data)
     sgc = tasks["PyG SGC, 2 steps, then PCA"]()
     np.testing.assert_allclose(sgc, P @ P @ data.X, rtol=0, atol=1e-5)
     appnp = tasks["PyG APPNP, 5 steps, then PCA"]()
-    constant = fixed_point(data, 5) - appnp  # the means, which it does not take off
+    constant = fixed_point(data, 5) - appnp  # the means, which PyG does not subtract
     np.testing.assert_allclose(np.linalg.matrix_rank(constant, tol=1e-3), 1)
 
 
-def test_every_way_gives_a_finite_embedding_of_the_width_or_says_why_not(data):
-    tasks, left_out = prepare(peers.LARGE_WAYS, data)
+def test_every_method_gives_a_finite_embedding_or_a_reason(data):
+    tasks, omitted = prepare(peers.LARGE_METHODS, data)
     for name, task in tasks.items():
         Z = task()
         assert Z.shape == (300, peers.WIDTH), name
         assert np.all(np.isfinite(Z)), name
-    assert set(tasks) | set(left_out) == {way.name for way in peers.LARGE_WAYS}
-    assert {"GPCA", "PCA of X alone", "the usual four lines"} <= set(tasks)
-    assert all("is not installed" in outcome["skipped"] for outcome in left_out.values())
+    assert set(tasks) | set(omitted) == {method.name for method in peers.LARGE_METHODS}
+    assert {"GPCA", "PCA of X", "SVD, 2 steps, SVD"} <= set(tasks)
+    assert all("is not installed" in outcome["skipped"] for outcome in omitted.values())
 
 
-def test_a_package_that_is_missing_is_skipped_by_name(data, monkeypatch):
+def test_missing_packages_are_named(data, monkeypatch):
     for package in ("torch", "torch_geometric", "sknetwork", "GraphPCA"):
         monkeypatch.setitem(sys.modules, package, None)
-    tasks, left_out = prepare(peers.WAYS, data)
+    tasks, omitted = prepare(peers.METHODS, data)
     assert len(tasks) == 5
-    assert left_out["torch CSR, 5 steps"] == {"skipped": "torch is not installed"}
-    assert left_out["scikit-network GSVD"] == {"skipped": "sknetwork is not installed"}
-    assert left_out["st-graphpca, mended"] == {"skipped": "GraphPCA is not installed"}
+    assert omitted["torch CSR, 5 steps"] == {"skipped": "torch is not installed"}
+    assert omitted["scikit-network GSVD"] == {"skipped": "sknetwork is not installed"}
+    assert omitted["st-graphpca, corrected"] == {"skipped": "GraphPCA is not installed"}
 
 
 # -- st-graphpca --------------------------------------------------------------------------------
@@ -122,7 +118,7 @@ def test_a_package_that_is_missing_is_skipped_by_name(data, monkeypatch):
 
 @pytest.fixture
 def stand_in(monkeypatch):
-    """A package with the same slip as st-graphpca, which tells what its solver was given."""
+    """A package with the error of st-graphpca that records the preconditioner."""
     given = []
 
     def Run_GPCA(table, network, n_components):
@@ -148,22 +144,22 @@ def stand_in(monkeypatch):
     return SimpleNamespace(module=peer, given=given)
 
 
-def test_mending_turns_the_diagonal_over_and_only_while_it_runs(data, stand_in):
-    tasks, _ = prepare(peers.WAYS, data)
+def test_correction_inverts_the_diagonal_and_is_undone(data, stand_in):
+    tasks, _ = prepare(peers.METHODS, data)
     before = stand_in.module.diags, stand_in.module.cg
-    shipped = tasks["st-graphpca as shipped"]()
-    mended = tasks["st-graphpca, mended"]()
+    released = tasks["st-graphpca"]()
+    corrected = tasks["st-graphpca, corrected"]()
     assert (stand_in.module.diags, stand_in.module.cg) == before
     assert stand_in.given[0].max() > 4  # the diagonal, squared
     np.testing.assert_allclose(stand_in.given[1], 1)
-    np.testing.assert_allclose(mended, shipped, rtol=0, atol=1e-3 * np.abs(mended).max())
+    np.testing.assert_allclose(corrected, released, rtol=0, atol=1e-3 * np.abs(corrected).max())
 
 
-def test_a_mended_solver_that_does_not_converge_is_told(data, stand_in):
+def test_corrected_solver_reports_missing_convergence(data, stand_in):
     stand_in.module.most = 1
-    tasks, _ = prepare(peers.WAYS, data)
-    wanted = {name: task for name, task in tasks.items() if name.startswith("st-")}
-    found = interleaved(wanted, 1)
-    assert "seconds" in found["st-graphpca as shipped"]
-    assert "stopped with status 1" in found["st-graphpca, mended"]["failed"]
+    tasks, _ = prepare(peers.METHODS, data)
+    selected = {name: task for name, task in tasks.items() if name.startswith("st-")}
+    found = time_interleaved(selected, 1)
+    assert "seconds" in found["st-graphpca"]
+    assert "stopped with status 1" in found["st-graphpca, corrected"]["failed"]
     assert stand_in.module.cg is scipy.sparse.linalg.cg

@@ -1,15 +1,15 @@
-"""Fixtures for processes that run cells."""
+"""Fixtures of worker processes and of the command."""
 
 import pytest
 from command import in_process, isolated
-from processes import quick_processes
+from worker_helpers import quick_workers
 
 from reproduction.__main__ import main
 
 
 @pytest.fixture(scope="module")
 def without_torch(tmp_path_factory):
-    """A folder that hides from new processes what takes long to import and is not needed here."""
+    """A folder that hides packages from new processes, so that these start quickly."""
     folder = tmp_path_factory.mktemp("hidden")
     for name in ("torch", "pandas"):
         text = f"raise ModuleNotFoundError('{name} is hidden', name='{name}')\n"
@@ -19,12 +19,12 @@ def without_torch(tmp_path_factory):
 
 @pytest.fixture
 def quick(without_torch):
-    with quick_processes(without_torch) as patch:
+    with quick_workers(without_torch) as patch:
         yield patch
 
 
 @pytest.fixture
 def reproduction(tmp_path, capsys, monkeypatch):
-    """Run the whole command in an empty folder, without a network."""
+    """Run the command in an empty folder without a network."""
     with isolated(tmp_path, monkeypatch):
         yield in_process(main, "reproduction", capsys, monkeypatch)

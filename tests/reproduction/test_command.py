@@ -1,4 +1,4 @@
-"""python -m reproduction run and python -m reproduction report as commands."""
+"""The commands python -m reproduction run and report."""
 
 import json
 import os
@@ -9,30 +9,30 @@ import time
 from pathlib import Path
 
 import pytest
-from made_up import made_up_records
+from artificial_records import artificial_records
 
 from gpcanet.datasets.places import DATA_DIR_VARIABLE
-from reproduction import __main__ as evidence
+from reproduction import __main__ as command
 from reproduction.document import document
 from reproduction.journal import Journal, read_journals, to_line
-from reproduction.render import to_markdown
-from reproduction.summary import summarise
+from reproduction.rendering import to_markdown
+from reproduction.results import Summary
 
-#: The fixtures of all commands take it away.
 CHECKOUT = Path(__file__).resolve().parents[2]
 
+#: Read at import time, because the fixtures remove the variable.
 DATA_DIR = os.environ.get(DATA_DIR_VARIABLE)
 
 
 @pytest.fixture
 def journal(tmp_path):
     path = tmp_path / "runs.jsonl"
-    records = made_up_records(["table4", "histograms"], ["cora"])
+    records = artificial_records(["table4", "histograms"], ["cora"])
     path.write_bytes(b"".join(to_line(cell, record) for cell, record in records.items()))
     return path
 
 
-def test_a_dry_run_says_what_there_is_to_run(reproduction, tmp_path):
+def test_dry_run_counts_the_runs(reproduction, tmp_path):
     ended = reproduction(
         "run", "table1", "--datasets", "cora", "--protocols", "paper", "--pool", "full",
         "--journal", tmp_path / "runs.jsonl", "--dry-run", "--json",
@@ -54,12 +54,12 @@ def test_a_dry_run_says_what_there_is_to_run(reproduction, tmp_path):
         (["table1", "--merge", "absent.jsonl"], "No such file or directory: absent.jsonl"),
     ],
 )
-def test_bad_input_is_one_sentence(reproduction, tmp_path, monkeypatch, arguments, complaint):
+def test_bad_input_gives_one_sentence(reproduction, tmp_path, monkeypatch, arguments, complaint):
     monkeypatch.chdir(tmp_path)
     assert complaint in reproduction("run", *arguments).complaint
 
 
-def test_data_that_cannot_be_had_is_told_and_noted(reproduction, tmp_path, monkeypatch):
+def test_unavailable_data_is_reported_and_recorded(reproduction, tmp_path, monkeypatch):
     monkeypatch.setenv("GPCANET_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv(DATA_DIR_VARIABLE, raising=False)
     path = tmp_path / "runs.jsonl"
@@ -72,42 +72,42 @@ def test_data_that_cannot_be_had_is_told_and_noted(reproduction, tmp_path, monke
     assert "ogbn-arxiv cannot be had" in record["reason"]
 
 
-def test_what_is_not_installed_is_told_before_anything_fails(reproduction, tmp_path, monkeypatch):
-    monkeypatch.setattr(evidence, "find_spec", lambda name: None)
+def test_missing_package_is_reported_before_the_first_run(reproduction, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
     path = tmp_path / "runs.jsonl"
     ended = reproduction("run", "table1", "--datasets", "cora", "--journal", path)
-    assert "torch is not installed; pip install 'gpcanet[nn]'" in ended.complaint
+    assert "torch is not installed, and networks" in ended.complaint
     assert not path.exists()
 
 
-def test_what_failed_counts_as_done_unless_it_is_to_be_run_again(reproduction, tmp_path):
+def test_failed_runs_count_as_done_without_retry(reproduction, tmp_path):
     path = tmp_path / "runs.jsonl"
-    records = made_up_records(["table4"], ["cora"])
+    records = artificial_records(["table4"], ["cora"])
     records = {cell: record for cell, record in records.items() if cell.setup.get("patience")}
     first = next(iter(records))
-    records[first] = {"status": "failed", "reason": "made up", "seconds": 1.0}
+    records[first] = {"status": "failed", "reason": "artificial", "seconds": 1.0}
     path.write_bytes(b"".join(to_line(cell, record) for cell, record in records.items()))
-    command = ["run", "table4", "--datasets", "cora", "--journal", path, "--dry-run"]
-    done = [json.loads(reproduction(*command, *more, "--json").out)["done"]
+    arguments = ["run", "table4", "--datasets", "cora", "--journal", path, "--dry-run"]
+    done = [json.loads(reproduction(*arguments, *more, "--json").out)["done"]
             for more in ([], ["--retry-failed"])]  # fmt: skip
-    assert done[1] < done[0]  # without it, nothing is chosen from those beside it either
+    assert done[1] < done[0]  # nothing is selected without it, so fewer cells are known
 
 
-def test_a_journal_in_use_is_refused(reproduction, tmp_path):
+def test_journal_in_use_is_refused(reproduction, tmp_path):
     path = tmp_path / "runs.jsonl"
     with Journal(path):
         ended = reproduction("run", "table1", "--journal", path)
-        assert "is being written to by another process" in ended.complaint
+        assert "is in use by another process" in ended.complaint
 
 
-def test_a_dry_run_writes_nothing(reproduction, journal, tmp_path):
+def test_dry_run_writes_nothing(reproduction, journal, tmp_path):
     mine = tmp_path / "mine.jsonl"
     ended = reproduction(
         "run", "table4", "--datasets", "cora", "--journal", mine, "--merge", journal,
         "--dry-run", "--json",
     )  # fmt: skip
-    told = json.loads(ended.out)
-    assert told["cells"] == told["done"] > 100
+    found = json.loads(ended.out)
+    assert found["cells"] == found["done"] > 100
     assert not mine.exists()
 
 
@@ -116,54 +116,54 @@ def test_journals_are_merged(reproduction, journal, tmp_path):
     ended = reproduction(
         "run", "table4", "--datasets", "cora", "--journal", mine, "--merge", journal,
     )  # fmt: skip
-    assert "records taken over" in ended.err  # and then there is no data here to go on with
+    assert "records of other journals" in ended.err  # the run itself fails without data
     merged = read_journals([mine]).records
     assert read_journals([journal]).records.items() <= merged.items()
 
 
-def test_no_other_file_is_added_to(reproduction, tmp_path):
+def test_other_files_are_not_appended_to(reproduction, tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("id,label\n1,a\n")
     assert (
-        "is no journal of the reproduction"
+        "is not a journal of the reproduction"
         in reproduction("run", "table1", "--journal", path).complaint
     )
     assert path.read_text() == "id,label\n1,a\n"
 
 
-def test_a_report_is_made_of_a_journal(reproduction, journal, tmp_path):
+def test_report_on_a_journal(reproduction, journal, tmp_path):
     folder = tmp_path / "report"
     ended = reproduction("report", journal, "-o", folder, "--json", "-q")
-    told = json.loads(ended.out)
-    # 5 depths of 4 initialisations, 4 histograms, and GCN in three tables from the same runs.
-    assert told["numbers"] == 20 + 4 + 3
-    assert all(os.path.exists(path) for path in told["files"])
+    found = json.loads(ended.out)
+    # 5 depths with 4 initialisations, 4 histograms, and GCN in three tables from the same runs.
+    assert found["results"] == 20 + 4 + 3
+    assert all(os.path.exists(path) for path in found["files"])
     assert "use --force to replace it" in reproduction("report", journal, "-o", folder).complaint
     again = reproduction("report", folder / "report.json", "-o", folder, "--force", "-q")
     assert again.code == 0
 
 
-def test_remarks_stay_with_the_summary(reproduction, journal, tmp_path):
+def test_notes_are_kept_in_the_summary(reproduction, journal, tmp_path):
     first, again = tmp_path / "first", tmp_path / "again"
     reproduction(
         "report", journal, "-o", first, "-q", "--note", "Run on a <train>.", "--note", "Two."
     )
     reproduction("report", first / "report.json", journal, "-o", again, "-q", "--note", "Three.")
-    for folder, remarks in ((first, ("<train>", "Two.")), (again, ("<train>", "Two.", "Three."))):
+    for folder, notes in ((first, ("<train>", "Two.")), (again, ("<train>", "Two.", "Three."))):
         text = (folder / "report.md").read_text()
-        assert all(text.count(remark) == 1 for remark in remarks)
+        assert all(text.count(note) == 1 for note in notes)
         page = (folder / "report.html").read_text()
         assert "Run on a &lt;train&gt;." in page
-    assert "Notes by" not in to_markdown(document(summarise([], {})), "")
+    assert "Notes by" not in to_markdown(document(Summary()), "")
 
 
-def test_a_report_of_nothing_is_refused(reproduction, tmp_path):
+def test_report_on_an_empty_journal_is_refused(reproduction, tmp_path):
     path = tmp_path / "runs.jsonl"
     path.write_text("")
-    assert "holds no run of the reproduction" in reproduction("report", path).complaint
+    assert "contains no runs" in reproduction("report", path).complaint
 
 
-def test_a_journal_is_not_merged_into_itself(reproduction):
+def test_journal_cannot_be_merged_into_itself(reproduction):
     Path("runs.jsonl").write_text("")
     Path("again.jsonl").symlink_to("runs.jsonl")
     for other in ("runs.jsonl", "again.jsonl"):
@@ -171,9 +171,9 @@ def test_a_journal_is_not_merged_into_itself(reproduction):
         assert "same file as the input" in ended.complaint
 
 
-def test_a_report_does_not_replace_what_it_is_made_of(reproduction):
+def test_report_does_not_replace_its_sources(reproduction):
     pytest.importorskip("matplotlib")
-    records = made_up_records(["table4", "histograms"], ["cora"])
+    records = artificial_records(["table4", "histograms"], ["cora"])
     lines = b"".join(to_line(cell, record) for cell, record in records.items())
     Path("runs.md").write_bytes(lines)
     complaint = reproduction("report", "runs.md", "-o", ".", "--name", "runs", "--force").complaint
@@ -185,18 +185,16 @@ def test_a_report_does_not_replace_what_it_is_made_of(reproduction):
     again = ["report", "first/report.json", "-o", "first", "--force"]
     assert reproduction(*again).code == 0  # rendered again from the same summary
     assert Path("first/report.json").read_bytes() == summary
-    complaint = reproduction(*again, "--note", "a remark").complaint
+    complaint = reproduction(*again, "--note", "a note").complaint
     assert "first/report.json is the same file as the input" in complaint
     assert Path("first/report.json").read_bytes() == summary
-    assert (
-        reproduction("report", "first/report.json", "-o", "second", "--note", "a remark").code == 0
-    )
-    assert json.loads(Path("second/report.json").read_text())["notes"][-1] == "a remark"
+    assert reproduction("report", "first/report.json", "-o", "second", "--note", "a note").code == 0
+    assert json.loads(Path("second/report.json").read_text())["notes"][-1] == "a note"
 
 
 @pytest.mark.real_data
 @pytest.mark.skipif(DATA_DIR is None, reason=f"{DATA_DIR_VARIABLE} names no folder")
-def test_an_interrupted_run_ends_at_once_and_keeps_what_it_has(tmp_path):
+def test_interrupted_run_ends_at_once_and_keeps_its_records(tmp_path):
     path = tmp_path / "runs.jsonl"
     command = [
         sys.executable, "-m", "reproduction", "run", "table1", "--protocols", "ours",
@@ -214,9 +212,9 @@ def test_an_interrupted_run_ends_at_once_and_keeps_what_it_has(tmp_path):
     while time.monotonic() < deadline and not (path.exists() and path.stat().st_size > 3000):
         time.sleep(0.1)
     started.send_signal(signal.SIGINT)
-    _, told = started.communicate(timeout=20)
-    assert started.returncode == 130, told
-    assert f"runs are in {path}" in told
+    _, messages = started.communicate(timeout=20)
+    assert started.returncode == 130, messages
+    assert f"runs are in {path}" in messages
     contents = read_journals([path])
     assert contents.damaged == 0
     assert len(contents.records) >= 3

@@ -1,4 +1,4 @@
-"""Embeddings that cells share are those that each would have made for itself."""
+"""Shared embeddings equal those computed for each cell alone."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ from truth import align_signs, dense_P
 
 from gpcanet import GPCA
 from gpcanet.datasets import Dataset, block_model
-from reproduction.cells import Setup
+from reproduction.cells import PUBLIC, Setup, Split
 from reproduction.embeddings import (
     Embeddings,
     embedding_key,
@@ -24,15 +24,15 @@ OURS = {"normalization": "sym", "ghost": "balanced", "scaling": "none"}
 
 
 @dataclass(frozen=True)
-class Given:
-    """A source of one dataset, whatever its name."""
+class OneDataset:
+    """A loader with one dataset for every name."""
 
     data: Dataset
 
     def split(self, name, split):
-        if split == "public":
+        if split == PUBLIC:
             return self.data
-        return replace(self.data, train=self.data.test[: 10 * (1 + int(split[-1]))])
+        return replace(self.data, train=self.data.test[: 10 * (1 + split.random_seed)])
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +40,14 @@ def data():
     return block_model(120, 400, n_features=9, n_classes=3, homophily=0.9, seed=3)
 
 
-def cell(how, split="public", seed=0, **options):
+def cell(how, split=PUBLIC, seed=0, **options):
     options = {"alpha": 5, "beta": 0, "hidden": 4, **options}
     return Setup.of("gpca", "blocks", **{**how, **options}).cell(split, seed)
 
 
 def embedding(data, how, **options):
     wanted = cell(how, **options)
-    return Embeddings([wanted], Given(data)).of(wanted)
+    return Embeddings([wanted], OneDataset(data)).embedding(wanted)
 
 
 def assert_same_but_for_signs(Z, expected, tolerance=1e-8):
@@ -56,7 +56,7 @@ def assert_same_but_for_signs(Z, expected, tolerance=1e-8):
     assert error < tolerance * np.abs(expected).max()
 
 
-def written_out(X, P, alpha, n_iter, k):
+def dense_embedding(X, P, alpha, n_iter, k):
     """F W by dense products: a fixed number of steps, then one triangle of X^T F."""
     X = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
     F = X
@@ -86,12 +86,12 @@ def random_walk(data, beta=0.0):
 @pytest.mark.parametrize("beta", [0, 0.1, 0.5])
 @pytest.mark.parametrize("alpha", [1, 20])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_one_triangle_equals_what_is_written_out(data, alpha, beta, form):
+def test_one_triangle_embedding_equals_dense_computation(data, alpha, beta, form):
     Z = embedding(replace(data, X=form(data.X)), AUTHORS, alpha=alpha, beta=beta)
-    assert_same_but_for_signs(Z, written_out(data.X, random_walk(data, beta), alpha, 10, 4))
+    assert_same_but_for_signs(Z, dense_embedding(data.X, random_walk(data, beta), alpha, 10, 4))
 
 
-def test_it_sees_labels_of_train_nodes_alone(data):
+def test_only_training_labels_are_used(data):
     y = data.y.copy()
     y[data.validation] = y[data.test] = 0
     first, second = (
@@ -101,7 +101,7 @@ def test_it_sees_labels_of_train_nodes_alone(data):
     assert not np.allclose(first, embedding(replace(data, train=data.train[:5]), AUTHORS, beta=0.2))
 
 
-def test_the_lower_triangle_would_be_another():
+def test_triangles_give_different_vectors():
     M = np.random.default_rng(0).standard_normal((8, 8)) + 3 * np.eye(8)
     symmetric = np.triu(M) + np.triu(M, 1).T
     values = np.linalg.eigvalsh(symmetric)
@@ -111,7 +111,7 @@ def test_the_lower_triangle_would_be_another():
     assert upper_triangle_vectors(M, 8).shape == (8, 8)
 
 
-def test_features_are_left_as_they_are(data):
+def test_features_are_not_modified(data):
     X = data.X.astype(np.float64)
     before = X.copy()
     how = {"alpha": 5, "beta": 0, "normalization": "rw", "n_iter": 10, "ghost": "paper"}
@@ -124,32 +124,34 @@ def test_features_are_left_as_they_are(data):
 
 @pytest.mark.parametrize("beta", [0, 0.2])
 @pytest.mark.parametrize("alpha", [1, 20])
-def test_the_papers_way_is_gpca_with_so_many_steps(data, alpha, beta):
+def test_protocol_paper_is_gpca_with_fixed_steps(data, alpha, beta):
     Z = embedding(data, PAPER, alpha=alpha, beta=beta)
     y = data.visible_labels(validation=False)
     model = GPCA(9, alpha=alpha, beta=beta, ghost="paper", solver="fixed-point", n_iter=5)
     np.testing.assert_array_equal(Z, model.fit_transform(data.X, y, graph=data.graph)[:, :4])
     P = dense_P(data.graph, "sym", y, beta, "paper")  # symmetric: either triangle will do
-    assert_same_but_for_signs(Z, written_out(data.X, P, alpha, 5, 4), 1e-4)
+    assert_same_but_for_signs(Z, dense_embedding(data.X, P, alpha, 5, 4), 1e-4)
 
 
 @pytest.mark.parametrize("ghost", ["balanced", "paper"])
 @pytest.mark.parametrize("beta", [0, 0.2])
-def test_our_way_is_gpca_solved_exactly_for_all_alphas_of_one_path(data, beta, ghost):
+def test_protocol_ours_is_exact_gpca_for_all_alphas_of_a_path(data, beta, ghost):
     data = replace(data, X=data.X.astype(np.float64))
     alphas = (1, 5, 50)
     cells = [cell({**OURS, "ghost": ghost}, alpha=alpha, beta=beta) for alpha in alphas]
-    together = Embeddings(cells, Given(data))
+    shared = Embeddings(cells, OneDataset(data))
     y = data.visible_labels(validation=False)
     for alpha, one in zip(alphas, cells, strict=True):
         model = GPCA(4, alpha=alpha, beta=beta, ghost=ghost, solver="direct")
         expected = model.fit_transform(data.X, y if beta else None, graph=data.graph)
-        assert_same_but_for_signs(together.of(one), expected, 1e-5)
-        assert_same_but_for_signs(Embeddings([one], Given(data)).of(one), expected, 1e-5)
+        assert_same_but_for_signs(shared.embedding(one), expected, 1e-5)
+        assert_same_but_for_signs(
+            Embeddings([one], OneDataset(data)).embedding(one), expected, 1e-5
+        )
 
 
 @pytest.mark.parametrize("how", [OURS, PAPER], ids=["ours", "paper"])
-def test_rows_are_scaled_first(data, how):
+def test_rows_are_scaled_before_gpca(data, how):
     Z = embedding(data, {**how, "scaling": "l2"})
     expected = embedding(replace(data, X=normalize(data.X)), {**how, "scaling": "none"})
     np.testing.assert_allclose(Z, expected, rtol=1e-5)
@@ -159,25 +161,25 @@ def test_rows_are_scaled_first(data, how):
 
 
 @pytest.mark.parametrize("how", [PAPER, AUTHORS], ids=["paper", "authors-code"])
-def test_a_narrow_one_is_the_beginning_of_a_wide_one(data, how):
+def test_smaller_embedding_is_the_start_of_a_larger_one(data, how):
     narrow, wide = cell(how, hidden=2), cell(how, hidden=7)
-    together = Embeddings([narrow, wide], Given(data))
-    assert together.of(wide).shape == (120, 7)
-    np.testing.assert_array_equal(together.of(narrow), together.of(wide)[:, :2])
+    shared = Embeddings([narrow, wide], OneDataset(data))
+    assert shared.embedding(wide).shape == (120, 7)
+    np.testing.assert_array_equal(shared.embedding(narrow), shared.embedding(wide)[:, :2])
     np.testing.assert_array_equal(
-        together.of(narrow), Embeddings([narrow], Given(data)).of(narrow)
+        shared.embedding(narrow), Embeddings([narrow], OneDataset(data)).embedding(narrow)
     )  # to the bit: whoever resumes a run has others to share with
 
 
 @pytest.mark.parametrize("how", [OURS, PAPER, AUTHORS], ids=["ours", "paper", "authors-code"])
-def test_no_wider_than_there_are_features(data, how):
+def test_number_of_components_is_limited_by_the_features(data, how):
     assert embedding(data, how, hidden=128).shape == (120, 9)
 
 
 @pytest.mark.parametrize(
     ("how", "hidden"), [(OURS, 128), (PAPER, 256), (AUTHORS, 256)], ids=["ours", "paper", "authors"]
 )
-def test_cells_share_whatever_they_do_after_it(how, hidden):
+def test_cells_with_different_heads_share_an_embedding(how, hidden):
     one = cell(how, seed=0, hidden=128, dropout=0, weight_decay=0.05)
     other = cell(how, seed=3, hidden=hidden, dropout=0.5, C=3, unit_rows=True, head="linear")
     assert embedding_key(one) == embedding_key(other)
@@ -196,29 +198,29 @@ def test_cells_share_whatever_they_do_after_it(how, hidden):
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_cells_do_not_share_what_differs(how, options):
+def test_cells_with_different_options_do_not_share(how, options):
     assert embedding_key(cell(how)) != embedding_key(cell(how, **options))
 
 
-def test_cells_of_another_dataset_do_not_share():
+def test_cells_of_different_datasets_do_not_share():
     options = cell(PAPER).setup.options
-    other = Setup.of("gpca", "others", **dict(options)).cell("public", 0)
+    other = Setup.of("gpca", "others", **dict(options)).cell(PUBLIC, 0)
     assert embedding_key(cell(PAPER)) != embedding_key(other)
 
 
-def test_a_path_has_all_alphas_and_fixed_steps_have_one():
+def test_path_has_all_alphas_and_fixed_steps_have_one():
     for how, shared in ((OURS, True), (PAPER, False), (AUTHORS, False)):
         assert (embedding_key(cell(how)) == embedding_key(cell(how, alpha=6))) is shared
 
 
 @pytest.mark.parametrize("how", [OURS, PAPER, AUTHORS], ids=["ours", "paper", "authors-code"])
-def test_splits_share_as_long_as_no_label_is_seen(data, how):
-    splits = ("public", "random-0", "random-1")
-    blind = [cell(how, split=split) for split in splits]
-    seeing = [cell(how, split=split, beta=0.2) for split in splits]
-    assert len({embedding_key(one) for one in blind}) == 1
-    assert len({embedding_key(one) for one in seeing}) == 3
-    made = [Embeddings([one], Given(data)).of(one) for one in blind]
+def test_splits_share_an_embedding_without_labels(data, how):
+    splits = (PUBLIC, Split(random_seed=0), Split(random_seed=1))
+    unsupervised = [cell(how, split=split) for split in splits]
+    supervised = [cell(how, split=split, beta=0.2) for split in splits]
+    assert len({embedding_key(one) for one in unsupervised}) == 1
+    assert len({embedding_key(one) for one in supervised}) == 3
+    made = [Embeddings([one], OneDataset(data)).embedding(one) for one in unsupervised]
     np.testing.assert_array_equal(made[0], made[1])
-    made = [Embeddings([one], Given(data)).of(one) for one in seeing]
+    made = [Embeddings([one], OneDataset(data)).embedding(one) for one in supervised]
     assert not np.allclose(made[1], made[2])

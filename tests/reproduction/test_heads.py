@@ -1,4 +1,4 @@
-"""Heads written out in numpy are what torch and scikit-learn make of the same numbers."""
+"""Heads in numpy equal those of torch and scikit-learn."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -35,7 +35,7 @@ def setup(head="linear", **options):
     return Setup.of("gpca", "blocks", head=head, **{**how, **options})
 
 
-def by_torch(weights, x, truth, masks):
+def torch_loss_and_gradients(weights, x, truth, masks):
     """Loss and gradients of the same layers, by autograd."""
     parameters = [torch.from_numpy(weight.copy()).requires_grad_() for weight in weights]
     out = torch.from_numpy(x)
@@ -56,7 +56,7 @@ def by_torch(weights, x, truth, masks):
 @pytest.mark.parametrize("dropout", [0, 0.3, 0.5])
 @pytest.mark.parametrize("head", WIDTHS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-11), (np.float32, 2e-5)])
-def test_loss_and_gradients_are_those_of_autograd(head, dropout, dtype, tolerance):
+def test_loss_and_gradients_equal_autograd(head, dropout, dtype, tolerance):
     rng = generator(1)
     weights = [weight.astype(dtype) for weight in NumpyDraws(1).weights(WIDTHS[head])]
     x = rng.standard_normal((25, 6)).astype(dtype)
@@ -64,15 +64,15 @@ def test_loss_and_gradients_are_those_of_autograd(head, dropout, dtype, toleranc
     loss, gradients = loss_and_gradients(weights, x, truth, NumpyDraws(2, dropout))
     again, masks = NumpyDraws(2, dropout), None
     if dropout:
-        masks = [again.kept((25, 6)).astype(dtype) for _ in WIDTHS[head][1:]]
-    expected, slopes = by_torch(weights, x, truth, masks)
+        masks = [again.dropout_mask((25, 6)).astype(dtype) for _ in WIDTHS[head][1:]]
+    expected, slopes = torch_loss_and_gradients(weights, x, truth, masks)
     assert loss == pytest.approx(expected, rel=tolerance)
     assert len(gradients) == len(slopes)
     for found, slope in zip(gradients, slopes, strict=True):
         np.testing.assert_allclose(found, slope, rtol=tolerance, atol=tolerance / 10)
 
 
-def test_a_hopeless_answer_has_a_finite_loss():
+def test_loss_is_finite_for_probability_zero():
     weights = [np.array([[200.0, -200.0]], np.float32), np.zeros(2, np.float32)]
     x, truth = np.ones((1, 1), np.float32), np.array([[0, 1]], np.float32)
     loss, gradients = loss_and_gradients(weights, x, truth, NumpyDraws(0))
@@ -81,7 +81,7 @@ def test_a_hopeless_answer_has_a_finite_loss():
 
 
 @pytest.mark.parametrize("weight_decay", [0, 0.05])
-def test_adam_is_torchs(weight_decay):
+def test_adam_equals_torch(weight_decay):
     rng = generator(3)
     weights = NumpyDraws(3).weights([6, 6, 4])
     parameters = [torch.nn.Parameter(torch.from_numpy(weight.copy())) for weight in weights]
@@ -97,7 +97,7 @@ def test_adam_is_torchs(weight_decay):
             np.testing.assert_allclose(weight, parameter.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_weights_begin_as_those_of_torchs_linear_layers():
+def test_initial_weights_have_the_range_of_torch():
     first, bias, second, last = NumpyDraws(0).weights([100, 400, 7])
     assert [w.shape for w in (first, bias, second, last)] == [(100, 400), (400,), (400, 7), (7,)]
     theirs = torch.nn.Linear(100, 400)
@@ -109,8 +109,8 @@ def test_weights_begin_as_those_of_torchs_linear_layers():
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.75])
-def test_dropout_keeps_the_right_share_at_the_right_scale(p):
-    mask = NumpyDraws(0, p).kept((500, 400))
+def test_dropout_has_the_right_rate_and_scale(p):
+    mask = NumpyDraws(0, p).dropout_mask((500, 400))
     assert mask.dtype == np.float32
     assert abs(np.mean(mask == 0) - p) < 4 * (p * (1 - p) / mask.size) ** 0.5
     assert np.unique(mask) == pytest.approx([0, 1 / (1 - p)])
@@ -136,7 +136,7 @@ class TheirNet(torch.nn.Module):
 
 @pytest.mark.parametrize("dropout", [0, 0.5])
 @pytest.mark.parametrize("head", WIDTHS)
-def test_a_training_by_torchs_draws_is_that_of_the_authors_program(data, head, dropout):
+def test_training_with_torch_draws_equals_the_authors_program(data, head, dropout):
     """Their eigenvectors come in the other order, and so do the columns of Z."""
     Z = np.random.default_rng(0).standard_normal((300, 6)).astype(np.float32)
     how = setup(head, draws="torch", dropout=dropout, epochs=20, weight_decay=5e-3)
@@ -153,16 +153,16 @@ def test_a_training_by_torchs_draws_is_that_of_the_authors_program(data, head, d
         losses.append(loss.item())
     for _ in range(2):  # drawn, then from memory
         curve = fit_head(Z, data, how, seed=105).curve
-        np.testing.assert_allclose([look["loss"] for look in curve], losses, rtol=2e-3)
+        np.testing.assert_allclose([evaluation["loss"] for evaluation in curve], losses, rtol=2e-3)
     other = fit_head(Z, data, how, seed=106).curve
     assert abs(other[0]["loss"] - losses[0]) > 1e-3
 
 
-def test_what_torch_drew_is_kept_by_seed_rows_and_widths():
+def test_torch_draws_are_cached_by_seed_rows_and_widths():
     def first(seed=1, width=8, rows=(3, 5), p=0.5):
         draws = TorchDraws(seed, p, n_features=4, n_nodes=9, rows=np.array(rows))
         draws.weights([width, 2])
-        return [draws.kept((2, width)) for _ in range(2)]
+        return [draws.dropout_mask((2, width)) for _ in range(2)]
 
     one, two = first()
     assert one.shape == (2, 8)
@@ -178,7 +178,7 @@ def test_what_torch_drew_is_kept_by_seed_rows_and_widths():
 # -- training ------------------------------------------------------------------------------------
 
 
-def test_a_training_is_that_of_torch(data):
+def test_training_equals_torch(data):
     Z = data.X
     result = fit_head(Z, data, setup("two-layer", weight_decay=5e-3), seed=7)
     weights = NumpyDraws(7).weights([6, 6, 4])
@@ -190,71 +190,71 @@ def test_a_training_is_that_of_torch(data):
             layer.bias.copy_(torch.from_numpy(bias))
     adam = torch.optim.Adam(net.parameters(), lr=0.1, weight_decay=5e-3)
     x, y = torch.from_numpy(Z), torch.from_numpy(data.y)
-    for look in result.curve:
+    for evaluation in result.curve:
         loss = torch.nn.functional.cross_entropy(net(x[data.train]), y[data.train])
         adam.zero_grad()
         loss.backward()
         adam.step()
-        assert look["loss"] == pytest.approx(loss.item(), rel=1e-3)
+        assert evaluation["loss"] == pytest.approx(loss.item(), rel=1e-3)
         predicted = net(x).argmax(1)
-        assert "validation" in look  # the others are wanted of the best alone
-        for part in look.keys() - {"epoch", "loss"}:
+        assert "validation" in evaluation  # the others are wanted of the best alone
+        for part in evaluation.keys() - {"epoch", "loss"}:
             rows = getattr(data, part)
             share = float((predicted[rows] == y[rows]).double().mean())
-            assert look[part] == pytest.approx(share, abs=0.01)
+            assert evaluation[part] == pytest.approx(share, abs=0.01)
 
 
 @pytest.mark.parametrize("head", WIDTHS)
 @pytest.mark.parametrize("dropout", [0, 0.5])
-def test_heads_learn_and_the_best_epoch_is_that_of_the_validation(data, head, dropout):
+def test_heads_learn_and_the_best_epoch_is_selected_by_validation(data, head, dropout):
     result = fit_head(data.X, data, setup(head, dropout=dropout), seed=0)
     assert isinstance(result, Training)
     assert result.seconds > 0
     assert result.accuracy["test"] > 0.6
-    assert [look["epoch"] for look in result.curve] == list(range(1, 31))
-    best = max(look["validation"] for look in result.curve)
-    first = next(look for look in result.curve if look["validation"] == best)
+    assert [evaluation["epoch"] for evaluation in result.curve] == list(range(1, 31))
+    best = max(evaluation["validation"] for evaluation in result.curve)
+    first = next(evaluation for evaluation in result.curve if evaluation["validation"] == best)
     assert result.best_epoch == first["epoch"]
     assert result.accuracy == {part: first[part] for part in ("train", "validation", "test")}
 
 
-def test_the_seed_decides(data):
+def test_result_depends_on_the_seed(data):
     curves = [fit_head(data.X, data, setup(dropout=0.5), seed).curve for seed in (0, 0, 1)]
     assert curves[0] == curves[1] != curves[2]
 
 
-def test_only_train_nodes_are_learned_from(data):
+def test_only_training_nodes_are_used(data):
     """Labels and rows of the others may be anything."""
     Z, y = data.X.copy(), data.y.copy()
     others = np.setdiff1d(np.arange(len(y)), data.train)
     Z[others], y[others] = 1e3, 0
     pairs = (data.X, data), (Z, replace(data, y=y))
     losses = [
-        [look["loss"] for look in fit_head(rows, nodes, setup(dropout=0.5), 0).curve]
+        [evaluation["loss"] for evaluation in fit_head(rows, nodes, setup(dropout=0.5), 0).curve]
         for rows, nodes in pairs
     ]
     assert losses[0] == losses[1]
 
 
-def test_dropout_twice_is_one_dropout_of_more(data):
+def test_two_dropouts_equal_one_with_a_larger_rate(data):
     once = fit_head(data.X, data, setup(dropout=0.75, dropouts=1), 0)
     twice = fit_head(data.X, data, setup(dropout=0.5, dropouts=2), 0)
     assert once.curve == twice.curve
     draws = NumpyDraws(0, 0.5)
-    both = draws.kept((500, 400)) * draws.kept((500, 400))
+    both = draws.dropout_mask((500, 400)) * draws.dropout_mask((500, 400))
     assert np.mean(both == 0) == pytest.approx(0.75, abs=0.005)
     assert set(np.unique(both)) == {0, 4}
 
 
-@pytest.mark.parametrize(("options", "looks"), [({}, (5, 10)), ({"eval_at": 1}, (1, 6, 11))])
-def test_looks_are_taken_where_the_setup_says(data, options, looks):
+@pytest.mark.parametrize(("options", "epochs"), [({}, (5, 10)), ({"eval_at": 1}, (1, 6, 11))])
+def test_epochs_of_evaluation(data, options, epochs):
     result = fit_head(data.X, data, setup(epochs=12, eval_every=5, **options), 0)
-    assert tuple(look["epoch"] for look in result.curve) == looks
+    assert tuple(evaluation["epoch"] for evaluation in result.curve) == epochs
     every = fit_head(data.X, data, setup(epochs=12), 0)
-    assert result.curve == [every.curve[epoch - 1] for epoch in looks]
+    assert result.curve == [every.curve[epoch - 1] for epoch in epochs]
 
 
-def test_of_ties_the_first_or_the_last_is_kept(data):
+def test_first_or_last_of_equal_epochs_is_kept(data):
     Z = np.eye(4, dtype=np.float32)[data.y]  # nothing could be easier
     first, last = (fit_head(Z, data, setup(later_of_ties=later), seed=0) for later in (False, True))
     assert first.curve == last.curve
@@ -264,7 +264,7 @@ def test_of_ties_the_first_or_the_last_is_kept(data):
 
 @pytest.mark.parametrize("unit_rows", [False, True])
 @pytest.mark.parametrize("C", [0.1, 10])
-def test_a_logistic_head_is_scikit_learns(data, C, unit_rows):
+def test_logistic_head_equals_scikit_learn(data, C, unit_rows):
     Z = 37 * data.X.astype(np.float64)
     result = fit_head(Z, data, setup("logistic", C=C, unit_rows=unit_rows), seed=0)
     scale = np.sqrt((Z[data.train] ** 2).sum(1).mean())
@@ -279,7 +279,7 @@ def test_a_logistic_head_is_scikit_learns(data, C, unit_rows):
     )
 
 
-def test_a_class_nobody_trains_on_does_not_shift_the_others(data):
+def test_class_without_training_nodes_does_not_shift_others(data):
     few = replace(data, train=data.train[data.y[data.train] != 1])
     result = fit_head(data.X, few, setup("logistic", C=10, unit_rows=False), seed=0)
     theirs = LogisticRegression(C=10).fit(data.X[few.train], data.y[few.train])

@@ -1,4 +1,4 @@
-"""The journal keeps what it was given, whatever a kill, a disk or somebody else does to it."""
+"""The journal: round trip, damaged lines, merging and locking."""
 
 import errno
 import json
@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reproduction.cells import Cell, Setup
+from reproduction.cells import PUBLIC, Cell, Setup, Split
 from reproduction.journal import Journal, read_journals, to_line
 
-CELLS = [Setup.of("gcn", "cora", layers=2, dropout=0.5).cell("public", seed) for seed in range(5)]
+CELLS = [Setup.of("gcn", "cora", layers=2, dropout=0.5).cell(PUBLIC, seed) for seed in range(5)]
 FAILED = {"status": "failed", "reason": "MemoryError: of nodes\nthere are many", "seconds": 0.1}
 
 
@@ -31,7 +31,7 @@ def done(number=0):
     }
 
 
-def sealed(body):
+def with_checksum(body):
     """A line with the checksum it should have, whatever is in it."""
     return f'{body[:-1]}, "zcrc": "{zlib.crc32(body.encode()):08x}"}}\n'.encode()
 
@@ -48,10 +48,10 @@ def written(path, *pairs):
     return path
 
 
-# -- what is written -----------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------
 
 
-def test_records_are_read_back_as_they_were(path):
+def test_records_round_trip(path):
     records = {cell: done(number) for number, cell in enumerate(CELLS[:3])} | {CELLS[3]: FAILED}
     written(path, *records.items())
     contents = read_journals([path])
@@ -75,8 +75,8 @@ values = st.recursive(
     options=st.dictionaries(st.from_regex(r"[a-z_]{2,9}", fullmatch=True), st.floats(0, 1e6)),
     seed=st.integers(0, 2**63),
 )
-def test_any_record_of_any_cell_makes_the_round_trip(tmp_path_factory, record, options, seed):
-    cell = Setup.of("gpca", "cora", **options).cell("random-3", seed)
+def test_any_record_of_any_cell_round_trips(tmp_path_factory, record, options, seed):
+    cell = Setup.of("gpca", "cora", **options).cell(Split(random_seed=3), seed)
     path = tmp_path_factory.mktemp("journals") / "runs.jsonl"
     path.write_bytes(to_line(cell, {**record, "status": "done"}))
     contents = read_journals([path])
@@ -99,7 +99,7 @@ def test_lines_are_json_of_one_line_each(path):
     assert [Cell.from_json(json.loads(line)["cell"]) for line in lines] == CELLS[:2]
 
 
-def test_what_is_no_json_is_refused_before_anything_is_written(path):
+def test_values_without_json_are_refused_before_writing(path):
     with Journal(path) as journal:
         with pytest.raises(ValueError, match="not JSON compliant"):
             journal.append(CELLS[0], {"status": "done", "curve": [[1, float("nan"), 0.1]]})
@@ -108,13 +108,13 @@ def test_what_is_no_json_is_refused_before_anything_is_written(path):
     assert (contents.records, contents.damaged) == ({CELLS[1]: done()}, 0)
 
 
-def test_a_full_disk_is_told_and_costs_one_line(path, monkeypatch):
+def test_full_disk_raises_and_damages_one_line(path, monkeypatch):
     write = os.write
     with Journal(path) as journal:
         journal.append(CELLS[0], done(0))
         with monkeypatch.context() as patch:
             patch.setattr(os, "write", lambda file, line: write(file, line[:50]))
-            with pytest.raises(OSError, match=r"runs\.jsonl cannot be added to: is the disk full"):
+            with pytest.raises(OSError, match=r"runs\.jsonl cannot be written completely"):
                 journal.append(CELLS[1], done(1))
         assert CELLS[1] not in journal.contents.records
     contents = read_journals([written(path, (CELLS[2], done(2)))])
@@ -123,21 +123,21 @@ def test_a_full_disk_is_told_and_costs_one_line(path, monkeypatch):
 
 
 @pytest.mark.parametrize("call", ["write", "fsync"])
-def test_errors_of_the_disk_are_told_with_the_name_of_the_journal(path, monkeypatch, call):
+def test_disk_errors_name_the_journal(path, monkeypatch, call):
     def fail(*given):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with Journal(path) as journal, monkeypatch.context() as patch:
         patch.setattr(os, call, fail)
-        with pytest.raises(OSError, match=r"runs\.jsonl cannot be added to: No space left"):
+        with pytest.raises(OSError, match=r"runs\.jsonl cannot be written: No space left"):
             journal.append(CELLS[0], done())
         assert journal.contents.records == {}
 
 
-# -- what happens to it --------------------------------------------------------------------------
+# -- damage ------------------------------------------------------------------------------------
 
 
-def test_a_journal_cut_short_at_any_byte_keeps_the_rest_and_is_gone_on_with(path):
+def test_journal_truncated_at_any_byte_keeps_other_lines_and_can_be_continued(path):
     lines = [to_line(cell, done(number)) for number, cell in enumerate(CELLS[:3])]
     records = {cell: done(number) for number, cell in enumerate(CELLS)}
     for cut in range(len(lines[2]) + 1):
@@ -155,7 +155,7 @@ def test_a_journal_cut_short_at_any_byte_keeps_the_rest_and_is_gone_on_with(path
         assert contents.repeated == 0
 
 
-def test_any_byte_that_changed_costs_its_line_alone(path):
+def test_changed_byte_invalidates_only_its_line(path):
     lines = [to_line(cell, done()) for cell in CELLS[:3]]
     for place in range(len(lines[1]) - 1):
         changed = bytearray(lines[1])
@@ -179,34 +179,34 @@ FOREIGN = {
     "wrong checksum": LINE.replace(b'"zcrc": "', b'"zcrc": "0')[:-4] + b'"}\n',
     "no checksum": LINE[: LINE.rindex(b", ")] + b"}\n",
     "half of two": LINE[:100] + LINE,
-    "sealed, no cell": sealed('{"status": "done"}'),
-    "sealed, half a cell": sealed('{"cell": {"method": "gcn"}, "status": "done"}'),
-    "sealed, a cell that is none": sealed('{"cell": 7, "status": "done"}'),
-    "sealed, a seed that is none": sealed(
-        '{"cell": {"method": "a", "dataset": "b", "split": "c", "seed": "d", "options": {}}}'
+    "with_checksum, no cell": with_checksum('{"status": "done"}'),
+    "with_checksum, half a cell": with_checksum('{"cell": {"method": "gcn"}, "status": "done"}'),
+    "with_checksum, a cell that is none": with_checksum('{"cell": 7, "status": "done"}'),
+    "with_checksum, a seed that is none": with_checksum(
+        '{"cell": {"method": "a", "dataset": "b", "split": {}, "seed": "d", "options": {}}}'
     ),
-    "sealed, options that are none": sealed(
-        '{"cell": {"method": "a", "dataset": "b", "split": "c", "seed": 0, "options": [1]}}'
+    "with_checksum, options that are none": with_checksum(
+        '{"cell": {"method": "a", "dataset": "b", "split": {}, "seed": 0, "options": [1]}}'
     ),
-    "sealed, no status": sealed(json.dumps({"cell": CELLS[0].to_json()})),
-    "sealed, a status that is none": to_line(CELLS[0], {"status": "begun"}),
-    "sealed, no JSON": sealed('{"cell": nothing}'),
+    "with_checksum, no status": with_checksum(json.dumps({"cell": CELLS[0].to_json()})),
+    "with_checksum, a status that is none": to_line(CELLS[0], {"status": "begun"}),
+    "with_checksum, no JSON": with_checksum('{"cell": nothing}'),
 }
 
 
 @pytest.mark.parametrize("line", FOREIGN.values(), ids=FOREIGN)
-def test_foreign_and_damaged_lines_are_left_out_and_counted(path, line):
+def test_invalid_lines_are_skipped_and_counted(path, line):
     path.write_bytes(line + to_line(CELLS[1], done(1)) + line + to_line(CELLS[2], FAILED) + line)
     contents = read_journals([path])
     assert contents.records == {CELLS[1]: done(1), CELLS[2]: FAILED}
     assert contents.damaged == 3
-    assert contents.notes() == ["3 damaged or foreign lines of the journal are left out"]
+    assert contents.notes() == ["3 lines of the journal are not valid records; skipped"]
     before = path.read_bytes()
     written(path, (CELLS[3], done(3)))
     assert path.read_bytes() == before + to_line(CELLS[3], done(3))  # nothing is repaired
 
 
-def test_lines_that_end_as_in_windows_are_read(path):
+def test_windows_line_ends_are_read(path):
     lines = to_line(CELLS[0], done()) + to_line(CELLS[1], FAILED)
     path.write_bytes(lines.replace(b"\n", b"\r\n"))
     contents = read_journals([written(path, (CELLS[2], done(2)))])
@@ -218,23 +218,23 @@ def test_lines_that_end_as_in_windows_are_read(path):
     "text",
     [b"# Notes\n\nof somebody\n", b"a\nb", b'{"a": 1}\n', b"note", LINE[:90] + b"\n" + LINE[:9]],
 )
-def test_a_file_that_is_no_journal_is_left_alone(path, text):
+def test_file_that_is_not_a_journal_is_not_changed(path, text):
     path.write_bytes(text)
     for _ in range(2):  # and is free again
-        refused = pytest.raises(ValueError, match=r"runs\.jsonl is no journal of the reproduction")
+        refused = pytest.raises(ValueError, match=r"runs\.jsonl is not a journal of the")
         with refused, Journal(path):
             pytest.fail("opened a file of somebody else")
     assert path.read_bytes() == text
 
 
 @pytest.mark.parametrize("left", [LINE[:1], LINE[:9], LINE[:90], b"\0" * 512])
-def test_a_journal_whose_first_line_was_cut_short_is_gone_on_with(path, left):
+def test_journal_with_truncated_first_line_can_be_continued(path, left):
     path.write_bytes(left)
     contents = read_journals([written(path, (CELLS[1], done(1)))])
     assert (contents.records, contents.damaged) == ({CELLS[1]: done(1)}, 1)
 
 
-def test_blocks_of_zeros_at_the_end_as_after_a_power_loss(path):
+def test_zero_bytes_at_the_end_are_skipped(path):
     path.write_bytes(to_line(CELLS[0], done()) + b"\x00" * 4096)
     written(path, (CELLS[1], done(1)))
     contents = read_journals([path])
@@ -242,7 +242,7 @@ def test_blocks_of_zeros_at_the_end_as_after_a_power_loss(path):
     assert contents.damaged == 1
 
 
-def test_empty_lines_and_empty_journals_are_nothing(path):
+def test_empty_lines_and_empty_journals_are_allowed(path):
     path.write_bytes(b"")
     assert read_journals([path]).records == {}
     path.write_bytes(b"\n\n  \n" + to_line(CELLS[0], done()) + b"\n")
@@ -252,14 +252,14 @@ def test_empty_lines_and_empty_journals_are_nothing(path):
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300))
-def test_whatever_is_in_a_file_it_can_be_read_and_gone_on_with(tmp_path_factory, litter):
+def test_journal_with_arbitrary_bytes_can_be_read_and_continued(tmp_path_factory, litter):
     path = tmp_path_factory.mktemp("journals") / "runs.jsonl"
     path.write_bytes(to_line(CELLS[0], done()) + litter)
     written(path, (CELLS[1], done(1)))
     assert read_journals([path]).records == {CELLS[0]: done(), CELLS[1]: done(1)}
 
 
-# -- the same cell again -------------------------------------------------------------------------
+# -- repeated cells ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_whatever_is_in_a_file_it_can_be_read_and_gone_on_with(tmp_path_factory,
     ],
     ids=["two successes", "failure, success", "success, failure", "two failures"],
 )
-def test_of_two_records_the_first_stays_unless_the_second_mends_it(path, first, second, kept):
+def test_first_record_is_kept_unless_a_success_follows_a_failure(path, first, second, kept):
     with Journal(path) as journal:
         journal.append(CELLS[0], first)
         journal.append(CELLS[0], second)
@@ -282,7 +282,7 @@ def test_of_two_records_the_first_stays_unless_the_second_mends_it(path, first, 
         assert contents.notes() == ["1 lines of the journal repeat a cell"]
 
 
-def test_failures_are_forgotten_until_the_journal_is_opened_again(path):
+def test_forgotten_failures_return_when_the_journal_is_reopened(path):
     with Journal(written(path, (CELLS[0], done()), (CELLS[1], FAILED), (CELLS[2], FAILED))) as it:
         it.forget_failures()
         assert it.contents.records == {CELLS[0]: done()}
@@ -295,7 +295,7 @@ def test_failures_are_forgotten_until_the_journal_is_opened_again(path):
 # -- several journals ----------------------------------------------------------------------------
 
 
-def test_merging_takes_over_what_is_missing_and_no_more(path, tmp_path):
+def test_merge_adds_only_missing_records(path, tmp_path):
     ours = [(CELLS[0], done(0)), (CELLS[1], FAILED), (CELLS[2], FAILED)]
     theirs = [(CELLS[0], done(9)), (CELLS[1], done(1)), (CELLS[2], {**FAILED, "reason": "theirs"})]
     written(path, *ours)
@@ -316,7 +316,7 @@ def test_merging_takes_over_what_is_missing_and_no_more(path, tmp_path):
         assert journal.merge([one, other]) == 0
 
 
-def test_journals_read_together_are_one(path, tmp_path):
+def test_several_journals_are_read_as_one(path, tmp_path):
     one = written(path, (CELLS[0], done()), (CELLS[1], FAILED))
     other = written(tmp_path / "other.jsonl", (CELLS[1], done(1)))
     other.write_bytes(other.read_bytes() + b"litter")
@@ -325,12 +325,12 @@ def test_journals_read_together_are_one(path, tmp_path):
     assert (contents.damaged, contents.repeated) == (1, 1)
 
 
-# -- who may write -------------------------------------------------------------------------------
+# -- locking -----------------------------------------------------------------------------------
 
 
-def test_a_journal_in_use_is_refused(path):
+def test_journal_in_use_is_refused(path):
     with Journal(path) as journal:
-        refused = pytest.raises(ValueError, match="is being written to by another process; wait")
+        refused = pytest.raises(ValueError, match="is in use by another process; wait")
         with refused, Journal(path):
             pytest.fail("opened twice")
         journal.append(CELLS[0], done())
@@ -338,26 +338,26 @@ def test_a_journal_in_use_is_refused(path):
         assert journal.contents.records == {CELLS[0]: done()}
 
 
-def test_another_process_is_refused_in_one_sentence(path):
+def test_second_process_gets_one_sentence(path):
     code = "import sys; from reproduction.journal import Journal; Journal(sys.argv[1]).__enter__()"
     command = [sys.executable, "-c", code, path]
     with Journal(path):
         refused = subprocess.run(command, capture_output=True, text=True)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1] == (
-        f"gpcanet.errors.InputError: {path} is being written to by another process; wait for it, "
-        f"or use a journal of its own and merge them afterwards"
+        f"gpcanet.errors.InputError: {path} is in use by another process; wait until it ends, "
+        f"or use another journal and merge the two afterwards"
     )
     assert subprocess.run(command, capture_output=True).returncode == 0
 
 
-def test_it_is_free_again_after_an_error_inside(path):
+def test_lock_is_released_after_an_error(path):
     with pytest.raises(KeyboardInterrupt), Journal(path):
         raise KeyboardInterrupt
     written(path, (CELLS[0], done()))
 
 
-def test_it_is_free_again_if_it_could_not_be_opened(path):
+def test_lock_is_released_if_opening_fails(path):
     path.mkdir()
     with pytest.raises(OSError, match=r"runs\.jsonl"), Journal(path):
         pytest.fail("opened a folder")
@@ -365,8 +365,8 @@ def test_it_is_free_again_if_it_could_not_be_opened(path):
     written(path, (CELLS[0], done()))
 
 
-def test_folders_and_files_that_are_not_there(path, tmp_path):
-    refused = pytest.raises(FileNotFoundError, match=r"folder .*nowhere does not exist; make it")
+def test_missing_folders_and_files_are_reported(path, tmp_path):
+    refused = pytest.raises(FileNotFoundError, match=r"folder .*nowhere does not exist; create it")
     with refused, Journal(tmp_path / "nowhere" / "runs.jsonl"):
         pytest.fail("opened in no folder")
     with pytest.raises(FileNotFoundError, match="missing"):

@@ -1,18 +1,21 @@
-"""Published numbers, from the real files by the settings of the authors' code."""
+"""Published numbers, from the real data with the settings of the authors' code."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from gpcanet import GPCA
 from gpcanet.datasets.places import DATA_DIR_VARIABLE
-from reproduction.data import Source
+from reproduction.cells import PUBLIC
 from reproduction.embeddings import Embeddings
-from reproduction.entries import entries_of, read_toml
+from reproduction.experiments import Row, row_specs
 from reproduction.journal import Journal
+from reproduction.loading import DatasetLoader
 from reproduction.runner import reproduce
-from reproduction.selection import reported
+from reproduction.selection import completed
+from reproduction.verdicts import published
 from reproduction.work import outcomes
 
 pytestmark = [
@@ -23,60 +26,57 @@ pytestmark = [
 ]
 
 
-def entry_of(experiment, row):
-    entries = entries_of(experiment, "authors-code", "full", "cora")
-    return next(entry for entry in entries if entry.row == row)
+TABLE1 = Row("table1", "authors-code", "cora", "gpca")
+TABLE2 = Row("table2", "authors-code", "cora", "gpca", supervised=True)
+
+
+def spec_of(row):
+    specs = row_specs(row.experiment, row.protocol, "full", row.dataset)
+    return next(spec for spec in specs if spec.row == row)
 
 
 @pytest.mark.parametrize(
-    ("experiment", "row", "alpha", "hidden", "accuracy"),
-    [
-        ("table1", "GPCA, all alpha", 50, 256, 0.811),
-        ("table2", "Supervised GPCA, beta = 0.2", 20, 128, 0.819),
-    ],
+    ("row", "alpha", "hidden", "accuracy"),
+    [(TABLE1, 50, 256, 0.811), (replace(TABLE2, beta=0.2), 20, 128, 0.819)],
+    ids=["table1", "table2"],
 )
-def test_a_setting_of_the_pool_gives_the_published_number(experiment, row, alpha, hidden, accuracy):
-    """81.10 (0.00) and 81.90 (0.00): without dropout all seeds end in the same place.
+def test_one_setting_of_the_pool_gives_the_published_number(row, alpha, hidden, accuracy):
+    """81.10 (0.00) and 81.90 (0.00): without dropout all seeds give the same accuracy.
 
-    Neither the other triangle nor the other normalisation comes there.
+    Neither the other triangle nor the other normalisation gives these numbers.
     """
-    entry = entry_of(experiment, row)
+    spec = spec_of(row)
     wanted = {"alpha": alpha, "hidden": hidden, "dropout": 0, "weight_decay": 0.0005}
-    (setup,) = (setup for setup in entry.candidates if setup.some(*wanted) == wanted)
-    cells = [setup.cell(*run) for run in dict.fromkeys(entry.runs)]
-    test = [outcome["accuracy"]["test"] for _, outcome in outcomes(cells, Source())]
+    (setup,) = (setup for setup in spec.candidates if setup.subset(*wanted) == wanted)
+    cells = [setup.cell(*run) for run in dict.fromkeys(spec.runs)]
+    test = [outcome["accuracy"]["test"] for _, outcome in outcomes(cells, DatasetLoader())]
     assert test == [accuracy] * 4
-    published = read_toml("published")[experiment]["cora"][row]
-    assert published == [pytest.approx(100 * accuracy), 0]
+    assert published(row)[:2] == (pytest.approx(100 * accuracy), 0)
 
 
 @pytest.mark.parametrize("dataset", ["cora", pytest.param("pubmed", marks=pytest.mark.slow)])
-def test_the_embeddings_of_all_alphas_are_those_of_separate_fits(dataset):
-    entries = entries_of("table1", "ours", "full", dataset)
-    cells = [entry.candidates[0].cell("public", 0) for entry in entries if "= " in entry.row]
-    embeddings, data = Embeddings(cells, Source()), Source().dataset(dataset)
+def test_embeddings_of_a_path_equal_separate_fits(dataset):
+    specs = row_specs("table1", "ours", "full", dataset)
+    cells = [spec.candidates[0].cell(PUBLIC, 0) for spec in specs if spec.row.alpha is not None]
+    embeddings, data = Embeddings(cells, DatasetLoader()), DatasetLoader().dataset(dataset)
     for cell in cells[::2]:
         gpca = GPCA(cell.setup["hidden"], alpha=cell.setup["alpha"])
         expected = gpca.fit_transform(data.X, graph=data.graph)
-        # The last components are nearly equal in size and may turn into each other.
-        apart = np.abs(embeddings.of(cell) - expected)[:, :32]
-        assert apart.max() <= 1e-3 * np.abs(expected).max()
+        # The eigenvalues of the last components nearly coincide, so these may mix.
+        difference = np.abs(embeddings.embedding(cell) - expected)[:, :32]
+        assert difference.max() <= 1e-3 * np.abs(expected).max()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("experiment", "row"),
-    [
-        ("table1", "GPCA, all alpha"),
-        ("table2", "Supervised GPCA, beta = 0.1"),
-        ("table2", "Supervised GPCA, beta = 0.2"),
-    ],
+    "row",
+    [TABLE1, replace(TABLE2, beta=0.1), replace(TABLE2, beta=0.2)],
+    ids=["table1", "table2, beta=0.1", "table2, beta=0.2"],
 )
-def test_the_authors_settings_and_seeds_give_the_published_numbers(tmp_path, experiment, row):
-    """81.10, 81.17 and 81.90, within 0.3 points, by the setting that validation chooses."""
-    entry = entry_of(experiment, row)
+def test_settings_and_seeds_of_the_authors_give_the_published_numbers(tmp_path, row):
+    """81.10, 81.17 and 81.90, within 0.3 points, with the setting selected by validation."""
+    spec = spec_of(row)
     with Journal(tmp_path / "runs.jsonl") as journal:
-        reproduce([entry], journal, Source())
-        found = reported(entry, journal.contents.records)
-    published = read_toml("published")[experiment]["cora"][row][0]
-    assert found["test"].mean == pytest.approx(published, abs=0.3)
+        reproduce([spec], journal, DatasetLoader())
+        found = completed(spec, journal.contents.records)
+    assert found.test.mean == pytest.approx(published(row).mean, abs=0.3)

@@ -1,4 +1,4 @@
-"""Runs in processes of their own: each is written down once, whatever is killed meanwhile."""
+"""Worker processes: every cell is recorded once, also if workers are killed."""
 
 import contextlib
 import multiprocessing
@@ -10,34 +10,35 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from processes import essence, on_linux, quick_processes
 from threadpoolctl import threadpool_limits
-from tiny_cells import LINEAR, LOGISTIC, TWO_STAGES, entry, linear, logistic, public
+from tiny_cells import LINEAR, LOGISTIC, TWO_STAGES, linear, logistic, public, spec
+from worker_helpers import on_linux, quick_workers, reproducible_part
 
 import reproduction.runner
-from gpcanet.linalg.parallel import given_cores
-from reproduction.cells import Setup
-from reproduction.data import Source, _load
+from gpcanet.linalg.parallel import available_cores
+from reproduction.cells import PUBLIC, Setup
 from reproduction.journal import Journal, read_journals
-from reproduction.runner import THREAD_VARIABLES, State, _Pool, reproduce
-from reproduction.selection import choose, reported
+from reproduction.loading import DatasetLoader, _load
+from reproduction.runner import THREAD_VARIABLES, WorkerPool, reproduce
+from reproduction.schedule import Progress
+from reproduction.selection import completed, select
 from reproduction.work import group_key, outcomes
 
 
 def in_this_process(cells, jobs):
-    """Outcomes of some cells, group by group, with as many threads as one of some workers has."""
+    """Outcomes of cells in this process, with the number of threads of a worker."""
     groups = {}
     for cell in cells:
         groups.setdefault(group_key(cell), []).append(cell)
     _load.cache_clear()
-    with threadpool_limits(threads_of(jobs)):  # the graph of digits depends on it
-        found = [pair for group in groups.values() for pair in outcomes(group, Source())]
+    with threadpool_limits(threads_of(jobs)):  # it affects the rounding of the graph of digits
+        found = [pair for group in groups.values() for pair in outcomes(group, DatasetLoader())]
     _load.cache_clear()
-    return {cell: essence(outcome) for cell, outcome in found}
+    return {cell: reproducible_part(outcome) for cell, outcome in found}
 
 
 def threads_of(jobs):
-    return max(1, given_cores() // jobs)
+    return max(1, available_cores() // jobs)
 
 
 def environment_of(pid):
@@ -48,48 +49,48 @@ def environment_of(pid):
 # -- an undisturbed run --------------------------------------------------------------------------
 
 without_lr = {name: value for name, value in LINEAR.items() if name != "lr"}
-BROKEN = Setup.of("gpca", "digits", **without_lr).cell("public", 0)
-NOWHERE = Setup.of("gpca", "nowhere", **LOGISTIC).cell("public", 0)
-ENTRIES = [
+BROKEN = Setup.of("gpca", "digits", **without_lr).cell(PUBLIC, 0)
+NOWHERE = Setup.of("gpca", "nowhere", **LOGISTIC).cell(PUBLIC, 0)
+SPECS = [
     TWO_STAGES,
-    entry("logistic", [logistic(alpha=alpha, C=C) for alpha in (1, 5) for C in (0.1, 10)]),
-    entry("one raises", [linear(), BROKEN.setup, linear(weight_decay=0.01)]),
-    entry("all raise", [NOWHERE.setup]),
-    entry("the same again", [linear(alpha=10, hidden=8)], runs=public(0, 1)),
+    spec([logistic(alpha=alpha, C=C) for alpha in (1, 5) for C in (0.1, 10)]),
+    spec([linear(), BROKEN.setup, linear(weight_decay=0.01)]),
+    spec([NOWHERE.setup]),
+    spec([linear(alpha=10, hidden=8)], runs=public(0, 1)),
 ]
 
 
 @pytest.fixture(scope="module")
 def finished(without_torch, tmp_path_factory):
-    """What a run of ENTRIES leaves: the journal's path, what was told, what workers were given."""
+    """The journal of a run of SPECS, its progress reports and the environments of its workers."""
     path = tmp_path_factory.mktemp("journal") / "runs.jsonl"
-    told, environments = [], {}
-    with quick_processes(without_torch) as patch:
+    reports, environments = [], {}
+    with quick_workers(without_torch) as patch:
         patch.setenv("MKL_NUM_THREADS", "7")
         before = dict(os.environ)
 
-        def listener(state):
-            told.append(state)
+        def listener(progress):
+            reports.append(progress)
             for child in multiprocessing.active_children():
                 with contextlib.suppress(OSError):
                     environments[child.pid] = environment_of(child.pid)
 
         with Journal(path) as journal:
-            reproduce(ENTRIES, journal, Source(), jobs=2, listener=listener)
+            reproduce(SPECS, journal, DatasetLoader(), jobs=2, listener=listener)
         assert dict(os.environ) == before
     assert multiprocessing.active_children() == []
-    return path, told, environments
+    return path, reports, environments
 
 
-def test_every_cell_has_a_record_and_it_is_that_of_this_process(finished):
+def test_every_cell_has_the_record_of_a_run_in_this_process(finished):
     contents = read_journals([finished[0]])
     assert (contents.damaged, contents.repeated) == (0, 0)
-    chosen = choose(TWO_STAGES, contents.records)
-    cells = {cell for one in ENTRIES for cell in one.cells_to_choose()}
-    cells |= {linear(alpha=10, hidden=8).cell("public", seed) for seed in (0, 1)}
-    cells |= {NOWHERE, *(chosen.cell("public", seed) for seed in (2, 3))}
+    chosen = select(TWO_STAGES, contents.records)
+    cells = {cell for one in SPECS for cell in one.selection_cells()}
+    cells |= {linear(alpha=10, hidden=8).cell(PUBLIC, seed) for seed in (0, 1)}
+    cells |= {NOWHERE, *(chosen.cell(PUBLIC, seed) for seed in (2, 3))}
     assert set(contents.records) == cells
-    found = {cell: essence(record) for cell, record in contents.records.items()}
+    found = {cell: reproducible_part(record) for cell, record in contents.records.items()}
     assert found == in_this_process(cells, 2)
     for record in contents.records.values():
         assert record["seconds"] >= 0
@@ -99,7 +100,7 @@ def test_every_cell_has_a_record_and_it_is_that_of_this_process(finished):
         assert record["jobs"] == 2
 
 
-def test_only_the_chosen_candidate_runs_with_the_other_seeds(finished):
+def test_only_the_selected_candidate_runs_with_further_seeds(finished):
     records = read_journals([finished[0]]).records
     seeds = {}
     for cell in records:
@@ -112,53 +113,53 @@ def test_only_the_chosen_candidate_runs_with_the_other_seeds(finished):
     assert {setup: seeds[setup] for setup in TWO_STAGES.candidates} == {
         setup: {0, 1, 2, 3} if setup == best else {0, 1} for setup in TWO_STAGES.candidates
     }
-    assert len(reported(TWO_STAGES, records)["test"].values) == 4
+    assert len(completed(TWO_STAGES, records).test.values) == 4
 
 
-def test_a_cell_that_raises_has_failed_with_its_reason_and_the_others_go_on(finished):
+def test_exception_fails_one_cell_and_the_others_continue(finished):
     records = read_journals([finished[0]]).records
-    assert essence(records[BROKEN]) == {"status": "failed", "reason": "KeyError: 'lr'"}
+    assert reproducible_part(records[BROKEN]) == {"status": "failed", "reason": "KeyError: 'lr'"}
     assert records[NOWHERE]["status"] == "failed"
     assert records[NOWHERE]["reason"].startswith("InputError: dataset 'nowhere' is not known")
-    assert choose(ENTRIES[2], records) in (linear(), linear(weight_decay=0.01))
+    assert select(SPECS[2], records) in (linear(), linear(weight_decay=0.01))
 
 
 @on_linux
-def test_workers_share_the_cores(finished):
+def test_workers_divide_the_cores(finished):
     assert finished[2]
     for environment in finished[2].values():
         assert {environment.get(name) for name in THREAD_VARIABLES} == {str(threads_of(2))}
 
 
-def test_progress_is_told_from_nothing_to_all(finished):
-    told = finished[1]
-    done = [state.done for state in told]
+def test_progress_goes_from_zero_to_all_cells(finished):
+    reports = finished[1]
+    done = [progress.done for progress in reports]
     assert done == sorted(done)
-    assert (told[0].done, told[0].seconds_left) == (0, None)
+    assert (reports[0].done, reports[0].seconds_left) == (0, None)
     n_cells = len(read_journals([finished[0]]).records)
-    assert told[-1] == State(n_cells, n_cells, 2, 0)
+    assert reports[-1] == Progress(n_cells, n_cells, 2, 0)
 
 
-def test_what_is_done_or_failed_is_not_run_again(finished, tmp_path):
+def test_recorded_cells_are_not_run_again(finished, tmp_path):
     path = tmp_path / "runs.jsonl"
     path.write_bytes(finished[0].read_bytes())
     started = []
     with Journal(path) as journal:
         reproduce(
-            ENTRIES, journal, Source(), jobs=2,
-            listener=lambda state: started.extend(multiprocessing.active_children()),
+            SPECS, journal, DatasetLoader(), jobs=2,
+            listener=lambda progress: started.extend(multiprocessing.active_children()),
         )  # fmt: skip
     assert path.read_bytes() == finished[0].read_bytes()
     assert started == []
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_failed_is_run_again_once_it_is_forgotten(finished, tmp_path):
+def test_forgotten_failures_are_run_again(finished, tmp_path):
     path = tmp_path / "runs.jsonl"
     path.write_bytes(finished[0].read_bytes())
     with Journal(path) as journal:
         journal.forget_failures()
-        reproduce(ENTRIES, journal, Source(), jobs=1)
+        reproduce(SPECS, journal, DatasetLoader(), jobs=1)
     lines = path.read_bytes().removeprefix(finished[0].read_bytes()).splitlines()
     assert len(lines) == 2
     contents = read_journals([path])
@@ -170,7 +171,7 @@ def test_what_failed_is_run_again_once_it_is_forgotten(finished, tmp_path):
 
 
 @pytest.mark.slow
-def test_networks_run_in_workers_as_here(tmp_path, monkeypatch):
+def test_networks_give_the_same_records_in_workers(tmp_path, monkeypatch):
     for name in THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     training = {"epochs": 6, "lr": 0.01, "weight_decay": 5e-4, "eval_every": 2, "dropout": 0.5}
@@ -180,25 +181,25 @@ def test_networks_run_in_workers_as_here(tmp_path, monkeypatch):
         Setup.of("gpcanet", "digits", layers=2, hidden=16, **steps, **training),
         Setup.of("gpcanet", "digits", layers=2, hidden=-1, **steps, **training),
     ]
-    cells = [setup.cell("public", 0) for setup in setups]
+    cells = [setup.cell(PUBLIC, 0) for setup in setups]
     with Journal(tmp_path / "runs.jsonl") as journal:
-        reproduce([entry("networks", setups)], journal, Source(), jobs=2)
-    found = {cell: essence(record) for cell, record in journal.contents.records.items()}
+        reproduce([spec(setups)], journal, DatasetLoader(), jobs=2)
+    found = {cell: reproducible_part(record) for cell, record in journal.contents.records.items()}
     assert [found[cell]["status"] for cell in cells] == ["done", "done", "failed"]
-    assert [look[0] for look in found[cells[0]]["curve"]] == [2, 4, 6]
+    assert [point[0] for point in found[cells[0]]["curve"]] == [2, 4, 6]
     assert found == in_this_process(cells, 2)
 
 
-# -- what ends early -----------------------------------------------------------------------------
+# -- early ends ----------------------------------------------------------------------------------
 
 
 def slow(**options):
-    """A cell of half a minute or more: enough to be killed in, not to be waited for."""
+    """A cell that takes half a minute or more."""
     return linear(epochs=10**6, eval_every=10**6, **options)
 
 
 def killing(journal, n_records, which):
-    """A thread that kills a worker of this process once there are so many records."""
+    """A thread that kills a worker once there are ``n_records`` records."""
 
     def watch():
         deadline = time.monotonic() + 100
@@ -215,36 +216,41 @@ def killing(journal, n_records, which):
 
 
 @pytest.mark.usefixtures("quick")
-def test_cells_whose_process_is_killed_are_run_again(tmp_path):
+def test_cells_of_a_killed_worker_are_run_again(tmp_path):
     setups = linear(), linear(epochs=20_000, eval_every=20_000), linear(weight_decay=0.01)
     with Journal(tmp_path / "runs.jsonl") as journal:
         thread = killing(journal, 1, 0)
-        reproduce([entry("killed", setups)], journal, Source(), jobs=1)
+        reproduce([spec(setups)], journal, DatasetLoader(), jobs=1)
         thread.join()
     contents = read_journals([tmp_path / "runs.jsonl"])
     assert contents.repeated == 0
-    found = {cell: essence(record) for cell, record in contents.records.items()}
-    assert found == in_this_process([setup.cell("public", 0) for setup in setups], 1)
+    found = {cell: reproducible_part(record) for cell, record in contents.records.items()}
+    assert found == in_this_process([setup.cell(PUBLIC, 0) for setup in setups], 1)
 
 
-class Killed:
-    """A process that is gone, and what it was at."""
+class KilledWorker:
+    """A worker that was killed while it ran some cells."""
 
-    def __init__(self, cells, *, has_told):
-        self.cells, self.has_told, self.is_ready = list(cells), has_told, True
-        self.heard = time.monotonic() - 5
-        self.how_it_ended, self.end = (lambda: "the process was ended by SIGKILL"), (lambda: None)
+    def __init__(self, cells, *, has_outcome):
+        self.cells, self.has_outcome, self.is_ready = list(cells), has_outcome, True
+        self.last_message = time.monotonic() - 5
+
+    def exit_reason(self):
+        return "the worker was ended by SIGKILL"
+
+    def terminate(self):
+        pass
 
 
-@pytest.mark.parametrize(("has_told", "n_failed"), [(True, 1), (False, 3)])
-def test_what_kills_its_process_twice_has_failed(tmp_path, has_told, n_failed):
-    """The cell it was at; or, before its first outcome, all that share what it was making."""
-    cells = [linear(weight_decay=decay).cell("public", 0) for decay in (0.1, 0.2, 0.3)]
+@pytest.mark.parametrize(("has_outcome", "n_failed"), [(True, 1), (False, 3)])
+def test_cell_that_kills_two_workers_is_recorded_as_failed(tmp_path, has_outcome, n_failed):
+    """Before the first outcome, all cells that share the embedding have failed."""
+    cells = [linear(weight_decay=decay).cell(PUBLIC, 0) for decay in (0.1, 0.2, 0.3)]
     with Journal(tmp_path / "runs.jsonl") as journal:
-        pool = _Pool([], journal, Source(), 1, None)
+        pool = WorkerPool([], journal, DatasetLoader(), 1)
         for deaths in (1, 2):
-            pool.workers.append(Killed(cells, has_told=has_told))
-            pool._bury(pool.workers[0])
+            pool.workers.append(KilledWorker(cells, has_outcome=has_outcome))
+            pool.handle_death(pool.workers[0])
             assert pool.workers == []
             assert len(journal.contents.records) == (n_failed if deaths == 2 else 0)
         assert list(journal.contents.records) == cells[:n_failed]
@@ -252,53 +258,53 @@ def test_what_kills_its_process_twice_has_failed(tmp_path, has_told, n_failed):
     assert 5 <= taken[0] < 100
     assert taken[1:] == [0] * (n_failed - 1)
     assert {record["reason"] for record in journal.contents.records.values()} == {
-        "the process was ended by SIGKILL"
+        "the worker was ended by SIGKILL"
     }
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_idle_process_may_be_killed_as_well(tmp_path):
+def test_killed_idle_worker_is_replaced(tmp_path):
     brief, long = linear(alpha=1), linear(alpha=2, epochs=20_000, eval_every=20_000)
-    entries = [entry("idle", [brief, long], runs=public(0, 1))]
+    specs = [spec([brief, long], runs=public(0, 1))]
     with Journal(tmp_path / "runs.jsonl") as journal:
         thread = killing(journal, 1, 0)
         try:
-            reproduce(entries, journal, Source(), jobs=2)
+            reproduce(specs, journal, DatasetLoader(), jobs=2)
         finally:
             thread.join()
     assert {record["status"] for record in journal.contents.records.values()} == {"done"}
 
 
 @pytest.mark.usefixtures("quick")
-def test_being_interrupted_ends_the_workers_and_keeps_what_is_done(tmp_path):
+def test_interrupt_ends_the_workers_and_keeps_finished_cells(tmp_path):
     before = dict(os.environ)
     workers = []
 
-    def interrupt(state):
-        if state.done:
+    def interrupt(progress):
+        if progress.done:
             workers.extend(multiprocessing.active_children())
             raise KeyboardInterrupt
 
-    entries = [entry("interrupted", [linear(), slow()])]
+    specs = [spec([linear(), slow()])]
     with Journal(tmp_path / "runs.jsonl") as journal, pytest.raises(KeyboardInterrupt):
-        reproduce(entries, journal, Source(), jobs=1, listener=interrupt)
+        reproduce(specs, journal, DatasetLoader(), jobs=1, listener=interrupt)
     assert len(workers) == 1
     assert multiprocessing.active_children() == []
     assert dict(os.environ) == before
-    assert set(read_journals([tmp_path / "runs.jsonl"]).records) == {linear().cell("public", 0)}
+    assert set(read_journals([tmp_path / "runs.jsonl"]).records) == {linear().cell(PUBLIC, 0)}
 
 
-def test_the_end_is_told_however_seldom_anything_is(quick, tmp_path):
-    quick.setattr(reproduction.runner, "TELL_SECONDS", 1000)
-    told = []
+def test_the_end_is_always_reported(quick, tmp_path):
+    quick.setattr(reproduction.runner, "PROGRESS_SECONDS", 1000)
+    reports = []
     with Journal(tmp_path / "runs.jsonl") as journal:
-        reproduce([entry("one", [logistic()])], journal, Source(), jobs=1, listener=told.append)
-    assert told[-1] == State(1, 1, 0, 0)
+        reproduce([spec([logistic()])], journal, DatasetLoader(), jobs=1, listener=reports.append)
+    assert reports[-1] == Progress(1, 1, 0, 0)
 
 
-def test_processes_that_cannot_start_blame_no_cell(quick, tmp_path):
+def test_workers_that_cannot_start_raise_and_record_nothing(quick, tmp_path):
     quick.setenv("PYTHONHOME", str(tmp_path / "nowhere"))
     with Journal(tmp_path / "runs.jsonl") as journal:
-        with pytest.raises(ChildProcessError, match="no process that runs cells can be started"):
-            reproduce([entry("one", [logistic()])], journal, Source(), jobs=1)
+        with pytest.raises(ChildProcessError, match="worker processes cannot be started"):
+            reproduce([spec([logistic()])], journal, DatasetLoader(), jobs=1)
         assert journal.contents.records == {}

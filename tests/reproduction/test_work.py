@@ -1,19 +1,20 @@
-"""What raises belongs to its cell, and what cells share fails once for all of them."""
+"""Failures of cells and of their shared embedding."""
 
 import numpy as np
 import pytest
 from tiny_cells import linear, logistic
 
 import reproduction.embeddings
-from reproduction.data import Source
+from reproduction.cells import PUBLIC
 from reproduction.journal import to_line
+from reproduction.loading import DatasetLoader
 from reproduction.work import group_key, outcomes
 
 
-def test_a_head_that_diverges_has_failed():
-    cell = linear(lr=1e38).cell("public", 0)
+def test_diverging_head_is_recorded_as_failed():
+    cell = linear(lr=1e38).cell(PUBLIC, 0)
     with np.errstate(all="ignore"):
-        ((_, outcome),) = outcomes([cell], Source())
+        ((_, outcome),) = outcomes([cell], DatasetLoader())
     assert outcome["status"] == "failed"
     assert outcome["reason"].startswith("TrainingDivergedError: the loss is ")
     assert to_line(cell, outcome)
@@ -27,27 +28,27 @@ def test_a_head_that_diverges_has_failed():
     ],
     ids=["linear", "logistic"],
 )
-def test_an_embedding_that_cannot_be_made_fails_once_for_all_its_cells(monkeypatch, setups):
-    tries = []
+def test_failed_embedding_is_tried_once_for_all_its_cells(monkeypatch, setups):
+    attempts = []
 
     def fail(*given):
-        tries.append(given)
+        attempts.append(given)
         raise MemoryError("no room for\n the embedding")
 
     monkeypatch.setattr(reproduction.embeddings, "Embeddings", fail)
-    cells = [setup.cell("public", 0) for setup in setups]
+    cells = [setup.cell(PUBLIC, 0) for setup in setups]
     assert len({group_key(cell) for cell in cells}) == 1
-    found = list(outcomes(cells, Source()))
+    found = list(outcomes(cells, DatasetLoader()))
     assert [cell for cell, _ in found] == cells
     assert {(outcome["status"], outcome["reason"]) for _, outcome in found} == {
         ("failed", "MemoryError: no room for the embedding")
     }
-    assert len(tries) == 1
+    assert len(attempts) == 1
 
 
-def test_a_cell_that_raises_leaves_the_others_their_embedding():
-    cells = [linear(lr=lr).cell("public", 0) for lr in (0.1, 1e38, 0.1)]
+def test_failing_cell_does_not_affect_the_shared_embedding():
+    cells = [linear(lr=lr).cell(PUBLIC, 0) for lr in (0.1, 1e38, 0.1)]
     with np.errstate(all="ignore"):
-        found = [outcome for _, outcome in outcomes(cells, Source())]
+        found = [outcome for _, outcome in outcomes(cells, DatasetLoader())]
     assert [outcome["status"] for outcome in found] == ["done", "failed", "done"]
     assert found[0]["accuracy"] == found[2]["accuracy"]

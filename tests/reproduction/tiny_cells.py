@@ -1,7 +1,7 @@
-"""Cells on digits, which need no download and take little time."""
+"""Small cells on the digits dataset, which needs no download."""
 
 from reproduction.cells import Setup
-from reproduction.entries import Entry
+from reproduction.experiments import Row, RowSpec, public_runs
 
 LINEAR = {
     "normalization": "sym", "n_iter": 5, "ghost": "paper", "triangle": "both", "beta": 0,
@@ -23,19 +23,19 @@ def logistic(**options):
 
 
 def public(*seeds):
-    return tuple(("public", seed) for seed in seeds)
+    return public_runs(seeds)
 
 
 SEED_0 = public(0)
 
 
-def entry(row, candidates, select=SEED_0, runs=SEED_0):
-    return Entry("test", "paper", "full", "digits", row, tuple(candidates), select, runs)
+def spec(candidates, select=SEED_0, runs=SEED_0):
+    row = Row("table1", "paper", "digits", candidates[0].method)
+    return RowSpec(row, "full", tuple(candidates), select, runs)
 
 
-#: Settings are compared by two seeds, and the chosen one runs with four.
-TWO_STAGES = entry(
-    "two stages",
+#: Settings are compared with two seeds, and the selected one runs with four.
+TWO_STAGES = spec(
     [linear(alpha=alpha, hidden=hidden) for alpha in (1, 10) for hidden in (8, 16)],
     select=public(0, 1),
     runs=public(0, 1, 2, 3),

@@ -3,6 +3,7 @@
 from ..errors import DataError, DataUnavailableError
 from .catalogue import about, load, names
 from .dataset import About, Dataset
+from .splits import first_per_class, random_split
 from .synthetic import block_model, neighbor_graph
 
 __all__ = [
@@ -12,7 +13,9 @@ __all__ = [
     "Dataset",
     "about",
     "block_model",
+    "first_per_class",
     "load",
     "names",
     "neighbor_graph",
+    "random_split",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from .dataset import About, Dataset
 from .download import Progress
+from .splits import random_split
 from .synthetic import neighbor_graph
 
 ABOUT = {
@@ -32,17 +33,12 @@ def load_digits(
     from sklearn import datasets  # here, so that the list of datasets need not wait for it
 
     X, y = datasets.load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    train = np.concatenate([order[y[order] == digit][:5] for digit in range(10)])
-    rest = order[~np.isin(order, train)]
-    return Dataset(
+    dataset = Dataset(
         name=name,
         graph=neighbor_graph(X),
         X=X,
         y=y,
-        train=train,
-        validation=rest[:300],
-        test=rest[300:],
         class_names=np.array([str(digit) for digit in range(10)]),
         about=ABOUT["digits"],
     )
+    return random_split(dataset, 0, n_per_class=5, n_validation=300, n_test=None)

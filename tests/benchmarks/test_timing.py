@@ -1,18 +1,25 @@
-"""Timing in turns: the order of calls, what counts, and what a failure or absence becomes."""
+"""Timing: order of calls, minimum over repeats, failures and missing packages."""
 
 import warnings
 
 import numpy as np
 import pytest
 
-from benchmarks import measure
-from benchmarks.measure import Way, in_order, interleaved, prepare, reason_of, smallest_cosine
+from benchmarks import timing
+from benchmarks.timing import (
+    Method,
+    in_order,
+    prepare,
+    reason_of,
+    smallest_cosine,
+    time_interleaved,
+)
 from gpcanet.datasets import block_model
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that goes on only when a task says so."""
+    """A clock that is advanced only by tasks."""
 
     class Clock:
         now = 0.0
@@ -31,33 +38,33 @@ def clock(monkeypatch):
             return run
 
     clock = Clock()
-    monkeypatch.setattr(measure, "time", clock)
+    monkeypatch.setattr(timing, "time", clock)
     return clock
 
 
-def test_tasks_take_turns(clock):
+def test_calls_are_interleaved(clock):
     calls = []
     tasks = {name: clock.task(1, 1, 1, done=lambda name=name: calls.append(name)) for name in "abc"}
-    interleaved(tasks, 2)
+    time_interleaved(tasks, 2)
     assert "".join(calls) == "abcabcabc"
 
 
-def test_the_least_of_the_repeats_counts_and_the_first_call_is_apart(clock):
-    found = interleaved({"a": clock.task(0.5, 3, 2, 4), "b": clock.task(9, 1, 2, 3)}, 3)
+def test_minimum_of_repeats_without_the_first_call(clock):
+    found = time_interleaved({"a": clock.task(0.5, 3, 2, 4), "b": clock.task(9, 1, 2, 3)}, 3)
     assert found["a"] == {"seconds": 2, "first": 0.5, "repeats": 3}
     assert found["b"] == {"seconds": 1, "first": 9, "repeats": 3}
 
 
-def test_a_slow_task_is_left_at_the_calls_it_has_had(clock):
+def test_slow_task_is_not_repeated(clock):
     tasks = {"slow": clock.task(40), "slower": clock.task(8, 7), "quick": clock.task(1, 1, 1)}
-    found = interleaved(tasks, 2, patience=10)
+    found = time_interleaved(tasks, 2, patience=10)
     assert found["slow"] == {"seconds": 40, "first": 40, "repeats": 1}
     assert found["slower"] == {"seconds": 7, "first": 8, "repeats": 1}
     assert found["quick"]["repeats"] == 2
 
 
 @pytest.mark.parametrize("fails_at", [0, 1, 2])
-def test_a_task_that_raises_is_failed_and_stops_nobody(clock, fails_at):
+def test_task_that_raises_does_not_stop_others(clock, fails_at):
     calls = []
 
     def wrong():
@@ -65,27 +72,27 @@ def test_a_task_that_raises_is_failed_and_stops_nobody(clock, fails_at):
         if calls[-1] == fails_at:
             raise ValueError("bad luck\nand more of it")
 
-    found = interleaved({"wrong": wrong, "right": clock.task(1, 1, 1)}, 2)
+    found = time_interleaved({"wrong": wrong, "right": clock.task(1, 1, 1)}, 2)
     assert found["wrong"] == {"failed": "ValueError: bad luck"}
     assert found["right"]["repeats"] == 2
     assert len(calls) == fails_at + 1
 
 
-def test_an_interrupt_is_no_failure():
+def test_interrupt_is_not_a_failure():
     def interrupted():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        interleaved({"a": interrupted}, 1)
+        time_interleaved({"a": interrupted}, 1)
 
 
-def test_reasons_are_one_line_of_limited_length():
+def test_reasons_have_one_line_of_limited_length():
     assert reason_of(ValueError("a\nb")) == "ValueError: a"
     assert reason_of(MemoryError()) == "MemoryError"
-    assert len(reason_of(ValueError("long " * 100))) == measure.REASON_LETTERS
+    assert len(reason_of(ValueError("long " * 100))) == timing.REASON_LENGTH
 
 
-# -- ways ---------------------------------------------------------------------------------------
+# -- methods ------------------------------------------------------------------------------------
 
 
 def needs_absent(data):
@@ -101,33 +108,33 @@ def warns(data):
     return lambda: warnings.warn("older", DeprecationWarning, stacklevel=1)
 
 
-def test_missing_broken_and_slow_peers_are_told_by_name():
-    ways = (
-        Way("ours", lambda data: lambda: data.graph.n_nodes),
-        Way("absent", needs_absent, needs=("no_such_package",)),
-        Way("broken", broken, needs=("broken",)),
-        Way("too slow", warns, most_nodes=50),
-        Way("noisy", warns, needs=("noisy",)),
+def test_missing_broken_and_slow_methods_are_omitted_with_a_reason():
+    methods = (
+        Method("ours", lambda data: lambda: data.graph.n_nodes),
+        Method("absent", needs_absent, needs=("no_such_package",)),
+        Method("broken", broken, needs=("broken",)),
+        Method("too slow", warns, max_nodes=50),
+        Method("noisy", warns, needs=("noisy",)),
     )
-    tasks, left_out = prepare(ways, block_model(100, 200))
+    tasks, omitted = prepare(methods, block_model(100, 200))
     assert list(tasks) == ["ours", "noisy"]
-    assert left_out == {
+    assert omitted == {
         "absent": {"skipped": "no_such_package is not installed"},
         "broken": {"failed": "AttributeError: numpy has no attribute 'float'"},
         "too slow": {"skipped": "takes minutes on more than 50 nodes"},
     }
     assert tasks["ours"]() == 100
-    found = in_order(ways, left_out, interleaved(tasks, 1))
-    assert list(found) == [way.name for way in ways]
-    assert "seconds" in found["noisy"]  # warnings of a peer are nobody's errors
+    found = in_order(methods, omitted, time_interleaved(tasks, 1))
+    assert list(found) == [method.name for method in methods]
+    assert "seconds" in found["noisy"]  # warnings of other libraries are ignored
 
 
-def test_warnings_of_our_own_are_not_hidden():
-    _, left_out = prepare([Way("ours", warns)], block_model(10, 20))
-    assert left_out == {"ours": {"failed": "DeprecationWarning: old"}}  # an error in tests
+def test_own_warnings_are_not_hidden():
+    _, omitted = prepare([Method("ours", warns)], block_model(10, 20))
+    assert omitted == {"ours": {"failed": "DeprecationWarning: old"}}  # an error in tests
 
 
-def test_smallest_cosine_is_that_of_the_largest_angle():
+def test_smallest_cosine_belongs_to_the_largest_angle():
     angle = 0.3
     V = np.eye(2, 4)
     W = np.array([[1, 0, 0, 0], [0, np.cos(angle), np.sin(angle), 0]])

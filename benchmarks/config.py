@@ -1,4 +1,4 @@
-"""How large a benchmark is, and where it keeps what it needs."""
+"""Sizes and configuration of the benchmarks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Sizes of a generated graph."""
+class GraphShape:
+    """Size of a generated graph."""
 
     n_nodes: int
     n_edges: int
@@ -19,18 +19,21 @@ class Shape:
 
 @dataclass(frozen=True)
 class Size:
-    """What the parts measure on, how often by default, and how many rounds of processes."""
+    """Sizes of the data, number of repeats within a process and number of processes."""
 
     repeats: int
     rounds: int
-    arxiv: Shape
-    products: Shape
+    arxiv_size: GraphShape
+    products_size: GraphShape
     real: tuple[str, ...]
     random_splits: int
     grown_edges: tuple[int, ...]
     columns: tuple[int, ...]
     columns_edges: int
     triad_numbers: int
+    cluster_nodes: int
+    depths: tuple[int, ...]
+    depth_seeds: int
 
 
 CITATION_GRAPHS = ("cora", "citeseer", "pubmed")
@@ -39,32 +42,38 @@ SIZES = {
     "quick": Size(
         repeats=1,
         rounds=1,
-        arxiv=Shape(600, 3_000, 80),
-        products=Shape(800, 8_000, 70),
+        arxiv_size=GraphShape(600, 3_000, 80),
+        products_size=GraphShape(800, 8_000, 70),
         real=(),
         random_splits=1,
         grown_edges=(2_000,),
         columns=(16,),
         columns_edges=2_000,
         triad_numbers=200_000,
+        cluster_nodes=2_000,
+        depths=(2,),
+        depth_seeds=1,
     ),
     "small": Size(
         repeats=3,
         rounds=1,
-        arxiv=Shape(40_000, 275_000, 128, 40),
-        products=Shape(49_000, 1_237_000, 100, 47),
+        arxiv_size=GraphShape(40_000, 275_000, 128, 40),
+        products_size=GraphShape(49_000, 1_237_000, 100, 47),
         real=CITATION_GRAPHS,
         random_splits=3,
         grown_edges=(10_000, 100_000, 1_000_000, 4_000_000),
         columns=(8, 32, 128),
         columns_edges=1_000_000,
         triad_numbers=20_000_000,
+        cluster_nodes=50_000,
+        depths=(2, 10),
+        depth_seeds=1,
     ),
     "full": Size(
         repeats=7,
         rounds=2,
-        arxiv=Shape(169_343, 1_166_243, 128, 40),
-        products=Shape(2_449_029, 61_859_140, 100, 47),
+        arxiv_size=GraphShape(169_343, 1_166_243, 128, 40),
+        products_size=GraphShape(2_449_029, 61_859_140, 100, 47),
         real=CITATION_GRAPHS,
         random_splits=10,
         grown_edges=(
@@ -74,17 +83,20 @@ SIZES = {
         columns=(8, 16, 32, 64, 128),
         columns_edges=3_000_000,
         triad_numbers=40_000_000,
+        cluster_nodes=500_000,
+        depths=(2, 10, 15),
+        depth_seeds=3,
     ),
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What a part is told."""
+class Config:
+    """Configuration of a run: ``work_dir`` keeps generated graphs, ``log`` shows a message."""
 
     size: Size
     repeats: int
-    work_dir: Path  # for generated graphs
-    tell: Callable[[str], None]
+    work_dir: Path
+    log: Callable[[str], None]
     data_dir: Path | None = None
     offline: bool | None = None

@@ -1,4 +1,4 @@
-"""A run that is killed again and again comes to the same end as one that is not."""
+"""A reproduction that is killed repeatedly gives the same records as one that is not."""
 
 import contextlib
 import os
@@ -10,28 +10,29 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import essence, on_linux
-from tiny_cells import entry, linear, logistic, public
+from tiny_cells import linear, logistic, public, spec
+from worker_helpers import on_linux, reproducible_part
 
-from reproduction.data import Source
 from reproduction.journal import Journal, read_journals
+from reproduction.loading import DatasetLoader
 from reproduction.runner import reproduce
 
 SESSION = """
 import pickle, sys
 from pathlib import Path
-from gpcanet.paper.data import Source
-from gpcanet.paper.journal import Journal
-from gpcanet.paper.runner import reproduce
-entries = pickle.loads(Path(sys.argv[2]).read_bytes())
+from reproduction.journal import Journal
+from reproduction.loading import DatasetLoader
+from reproduction.runner import reproduce
+specs = pickle.loads(Path(sys.argv[2]).read_bytes())
 with Journal(sys.argv[1]) as journal:
-    reproduce(entries, journal, Source(), jobs=2)
+    reproduce(specs, journal, DatasetLoader(), jobs=2)
 """
 MARK = "GPCANET_TEST_SESSION"
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def marked(mark):
-    """Processes that were started, by whomever, with our mark in their environment."""
+    """Processes with the mark in their environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -43,25 +44,26 @@ def marked(mark):
 @on_linux
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
-def test_a_run_that_is_killed_twenty_times_comes_to_the_same_end(tmp_path, without_torch):
+def test_run_killed_twenty_times_gives_the_same_records(tmp_path, without_torch):
     candidates = [
         linear(alpha=alpha, hidden=hidden, dropout=dropout, epochs=200)
         for alpha in (1, 5, 10, 20)
         for hidden in (8, 16)
         for dropout in (0, 0.5)
     ]
-    entries = [
-        entry("abused", candidates, public(*range(5)), public(*range(8))),
-        entry("logistic", [logistic(alpha=alpha) for alpha in (1, 5, 10)]),
+    specs = [
+        spec(candidates, public(*range(5)), public(*range(8))),
+        spec([logistic(alpha=alpha) for alpha in (1, 5, 10)]),
     ]
-    path, entries_path = tmp_path / "abused.jsonl", tmp_path / "entries"
-    entries_path.write_bytes(pickle.dumps(entries))
+    path, specs_path = tmp_path / "killed_often.jsonl", tmp_path / "specs"
+    specs_path.write_bytes(pickle.dumps(specs))
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
-    environment = {**os.environ, "PYTHONPATH": str(without_torch), MARK: mark}
+    path_variable = os.pathsep.join([str(without_torch), str(CHECKOUT), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path_variable, MARK: mark}
 
     def session():
         with open(tmp_path / "log", "ab") as log:
-            command = [sys.executable, "-c", SESSION, path, entries_path]
+            command = [sys.executable, "-c", SESSION, path, specs_path]
             return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
     def n_lines():
@@ -80,7 +82,7 @@ def test_a_run_that_is_killed_twenty_times_comes_to_the_same_end(tmp_path, witho
             time.sleep(rng.uniform(0.1, 2.5))
         most = max(most, len(marked(mark)))
         killed += process.poll() is None
-        process.kill()  # and not its workers, which have to notice
+        process.kill()  # its workers must end by themselves
         process.wait()
         lines_at_kills.append(n_lines())
     assert killed == 20
@@ -95,11 +97,11 @@ def test_a_run_that_is_killed_twenty_times_comes_to_the_same_end(tmp_path, witho
     assert left == []
 
     with Journal(tmp_path / "whole.jsonl") as journal:
-        reproduce(entries, journal, Source(), jobs=2)
-    whole, abused = journal.contents, read_journals([path])
+        reproduce(specs, journal, DatasetLoader(), jobs=2)
+    whole, killed_often = journal.contents, read_journals([path])
     assert len(whole.records) == 16 * 5 + 3 + 3
-    assert abused.repeated == 0
-    assert abused.damaged <= killed
-    assert {cell: essence(record) for cell, record in abused.records.items()} == {
-        cell: essence(record) for cell, record in whole.records.items()
+    assert killed_often.repeated == 0
+    assert killed_often.damaged <= killed
+    assert {cell: reproducible_part(record) for cell, record in killed_often.records.items()} == {
+        cell: reproducible_part(record) for cell, record in whole.records.items()
     }

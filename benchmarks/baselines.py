@@ -1,4 +1,4 @@
-"""The paper's algorithm as one would write it on scipy or torch without giving it much thought.
+"""Straightforward implementations of the paper's algorithm with scipy and torch.
 
 F <- c P F + (1 - c) X, five times from F = X; W from the symmetrised X^T F; Z = F W.
 """
@@ -15,7 +15,7 @@ ALPHA, N_STEPS = 10.0, 5
 
 
 def scipy_propagation(indptr: np.ndarray, indices: np.ndarray) -> sp.csr_array:
-    """D^-1/2 (A + I) D^-1/2 in float32, with the 4-byte indices that scipy is fastest with."""
+    """D^-1/2 (A + I) D^-1/2 in float32, with 4-byte indices, the fastest for scipy."""
     n = len(indptr) - 1
     ones = np.ones(len(indices), np.float32)
     indices = indices.astype(np.int32, copy=False)
@@ -49,14 +49,14 @@ def torch_embedding(indptr: np.ndarray, indices: np.ndarray, X: np.ndarray, k: i
     import torch
 
     c = ALPHA / (1 + ALPHA)
-    with warnings.catch_warnings():  # nobody writes to it
+    with warnings.catch_warnings():  # it is only read
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")
         columns = torch.from_numpy(indices.astype(np.int32, copy=False))
     degrees = torch.tensor(np.diff(indptr))
     scale = (degrees + 1).to(torch.float32).rsqrt()
     values = torch.repeat_interleave(scale, degrees) * scale[columns]
     P = torch_csr(torch.tensor(indptr.astype(np.int32)), columns, values)
-    loops = (scale * scale)[:, None]  # the self-loops, which need not be in the matrix
+    loops = (scale * scale)[:, None]  # self-loops, which are not in the matrix
     features = torch.tensor(X)
     features -= features.mean(dim=0)
     F = features

@@ -1,4 +1,4 @@
-"""Splits: as large as they say, apart from each other, and the same every time."""
+"""Random splits and reduced training sets: sizes, disjointness and reproducibility."""
 
 import itertools
 import os
@@ -7,18 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import reproduction.data
-from gpcanet.datasets import block_model
+import reproduction.loading
+from gpcanet.datasets import block_model, first_per_class, random_split
 from gpcanet.datasets.places import DATA_DIR_VARIABLE
-from reproduction.data import Source, fewer_labels, random_split
-from reproduction.entries import CITATION_GRAPHS
+from reproduction.cells import PUBLIC, Split
+from reproduction.loading import DatasetLoader, GeneratedSize
+from reproduction.pools import CITATION_GRAPHS
 
 PARTS = ("train", "validation", "test")
 
 
 @pytest.fixture(scope="module")
 def data():
-    """Twenty nodes a class, 500 and 1000, as in the public splits; some labels are unknown."""
+    """A dataset with a split like the public ones; some labels are unknown."""
     data = block_model(2500, 5000, n_features=4, n_classes=5, seed=1)
     order = np.random.default_rng(2).permutation(2500)
     train = np.concatenate([order[data.y[order] == label][:20] for label in range(5)])
@@ -28,8 +29,16 @@ def data():
     return replace(data, y=y, train=train, validation=rest[:500], test=rest[500:1500])
 
 
+def drawn(data, seed):
+    return random_split(data, seed, exclude=np.concatenate([data.train, data.validation]))
+
+
+def reduced(data, per_class):
+    return replace(data, train=first_per_class(data.train, data.y, per_class))
+
+
 def assert_random_splits(data):
-    splits = [random_split(data, seed) for seed in range(5)]
+    splits = [drawn(data, seed) for seed in range(5)]
     for split in splits:
         counts = np.bincount(data.y[split.train], minlength=data.n_classes)
         assert counts.tolist() == [20] * data.n_classes
@@ -42,7 +51,7 @@ def assert_random_splits(data):
         assert split.graph is data.graph
         assert split.X is data.X
     for seed, split in enumerate(splits):
-        again = random_split(data, seed)
+        again = drawn(data, seed)
         for part in PARTS:
             np.testing.assert_array_equal(getattr(again, part), getattr(split, part))
         for other in splits[:seed]:
@@ -57,22 +66,22 @@ def test_random_splits(data):
         np.testing.assert_array_equal(getattr(data, part), nodes)
 
 
-def test_a_random_split_is_the_same_on_every_machine(data):
-    split = random_split(data, 0)
+def test_random_split_has_fixed_values(data):
+    split = drawn(data, 0)
     assert split.train[:5].tolist() == [17, 98, 104, 127, 135]
     assert split.validation[:5].tolist() == [4, 18, 27, 36, 41]
     assert split.test[:5].tolist() == [0, 8, 10, 12, 15]
 
 
-def test_too_few_nodes_are_told(data):
+def test_too_few_nodes_raise(data):
     few = replace(data, validation=np.flatnonzero(np.arange(2500) % 2))
-    with pytest.raises(ValueError, match=r"has \d+ nodes left for a random split, which takes 500"):
-        random_split(few, 0)
+    with pytest.raises(ValueError, match=r"has \d+ labelled nodes left for validation and test"):
+        drawn(few, 0)
 
 
 @pytest.mark.parametrize("per_class", [1, 5, 20])
-def test_fewer_labels_are_the_first_of_each_class(data, per_class):
-    fewer = fewer_labels(data, per_class)
+def test_reduced_training_set_has_the_first_nodes_of_each_class(data, per_class):
+    fewer = reduced(data, per_class)
     expected = []
     for label in range(5):
         expected += [node for node in data.train if data.y[node] == label][:per_class]
@@ -82,8 +91,8 @@ def test_fewer_labels_are_the_first_of_each_class(data, per_class):
     np.testing.assert_array_equal(fewer.test, data.test)
 
 
-def test_those_of_fewer_labels_are_among_those_of_more(data):
-    sets = [set(fewer_labels(data, per_class).train) for per_class in (1, 2, 5, 10, 20)]
+def test_smaller_training_sets_are_subsets_of_larger_ones(data):
+    sets = [set(reduced(data, per_class).train) for per_class in (1, 2, 5, 10, 20)]
     assert all(few < more for few, more in itertools.pairwise(sets))
     assert sets[-1] == set(data.train)
 
@@ -91,47 +100,35 @@ def test_those_of_fewer_labels_are_among_those_of_more(data):
 # -- by name -------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def source(data, monkeypatch):
-    monkeypatch.setattr(reproduction.data, "_load", lambda name, source: data)
-    return Source()
-
-
-def test_splits_by_name(source, data):
-    assert source.split("blocks", "public") is data
-    for name, expected in (
-        ("random-3", random_split(data, 3)),
-        ("random-12", random_split(data, 12)),
-        ("fewer-5", fewer_labels(data, 5)),
-    ):
-        split = source.split("blocks", name)
-        for part in PARTS:
-            np.testing.assert_array_equal(getattr(split, part), getattr(expected, part))
-
-
 @pytest.mark.parametrize(
-    "split",
-    ["", "public-1", "privat", "Random-1", "few-5", "random-", "random", "random-x", "random--1",
-     "fewer-half"],
-)  # fmt: skip
-def test_splits_that_are_not_known(source, split):
-    with pytest.raises(ValueError, match=f"split '{split}' is not known; there are public, random"):
-        source.split("blocks", split)
+    ("split", "expected"),
+    [
+        (PUBLIC, lambda data: data),
+        (Split(random_seed=3), lambda data: drawn(data, 3)),
+        (Split(random_seed=12), lambda data: drawn(data, 12)),
+        (Split(labels_per_class=5), lambda data: reduced(data, 5)),
+    ],
+)
+def test_loader_applies_the_split(data, monkeypatch, split, expected):
+    monkeypatch.setattr(reproduction.loading, "_load", lambda name, loader: data)
+    found, wanted = DatasetLoader().split("blocks", split), expected(data)
+    for part in PARTS:
+        np.testing.assert_array_equal(getattr(found, part), getattr(wanted, part))
 
 
-def test_datasets_by_name_are_loaded_once():
-    source = Source()
-    assert source.dataset("digits") is source.dataset("digits") is source.split("digits", "public")
+def test_datasets_are_loaded_once():
+    loader = DatasetLoader()
+    assert loader.dataset("digits") is loader.dataset("digits") is loader.split("digits", PUBLIC)
     with pytest.raises(ValueError, match="dataset 'nowhere' is not known"):
-        source.dataset("nowhere")
+        loader.dataset("nowhere")
 
 
-def test_generated_graphs_have_a_split_of_all_their_nodes(monkeypatch):
-    sizes = {"arxiv-size": (300, 900, 6, 4, (0.54, 0.18))}
-    monkeypatch.setattr(reproduction.data, "SIZES", sizes)
-    reproduction.data._load.cache_clear()
-    data = Source().dataset("arxiv-size")
-    reproduction.data._load.cache_clear()
+def test_split_of_a_generated_graph_has_all_nodes(monkeypatch):
+    sizes = {"arxiv-size": GeneratedSize(300, 900, 6, 4, 0.54, 0.18)}
+    monkeypatch.setattr(reproduction.loading, "SIZES", sizes)
+    reproduction.loading._load.cache_clear()
+    data = DatasetLoader().dataset("arxiv-size")
+    reproduction.loading._load.cache_clear()
     assert data.name == "arxiv-size"
     assert [len(getattr(data, part)) for part in PARTS] == [162, 54, 84]
     nodes = np.concatenate([getattr(data, part) for part in PARTS])
@@ -147,7 +144,7 @@ def test_generated_graphs_have_a_split_of_all_their_nodes(monkeypatch):
 )
 @pytest.mark.parametrize("name", CITATION_GRAPHS)
 def test_splits_of_the_citation_graphs(name):
-    data = Source().dataset(name)
+    data = DatasetLoader().dataset(name)
     assert_random_splits(data)
-    counts = np.bincount(data.y[Source().split(name, "fewer-5").train])
+    counts = np.bincount(data.y[DatasetLoader().split(name, Split(labels_per_class=5)).train])
     assert counts.tolist() == [5] * data.n_classes

@@ -1,4 +1,4 @@
-"""What tests share that start processes to run cells in."""
+"""Helpers of tests that start worker processes."""
 
 import contextlib
 from pathlib import Path
@@ -8,11 +8,11 @@ import pytest
 import reproduction.runner
 from reproduction.runner import THREAD_VARIABLES
 
-on_linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="has no /proc")
+on_linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 
 
-def essence(outcome):
-    """Of a record, what must be the same every time."""
+def reproducible_part(outcome):
+    """The part of a record that is the same in every run."""
     return {
         name: value
         for name, value in outcome.items()
@@ -21,11 +21,11 @@ def essence(outcome):
 
 
 @contextlib.contextmanager
-def quick_processes(folder):
-    """Workers start in two seconds, with threads by the number of cores; every cell is told."""
+def quick_workers(folder):
+    """Workers that start without torch, and a progress report after every cell."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        patch.setattr(reproduction.runner, "TELL_SECONDS", 0.01)
+        patch.setattr(reproduction.runner, "PROGRESS_SECONDS", 0.01)
         for name in THREAD_VARIABLES:
             patch.delenv(name, raising=False)
         yield patch

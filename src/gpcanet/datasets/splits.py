@@ -1,0 +1,57 @@
+"""Splits with a fixed number of training nodes per class, as in Planetoid's public splits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import InputError
+from .dataset import Dataset
+
+
+def first_per_class(nodes: np.ndarray, y: np.ndarray, n_per_class: int) -> np.ndarray:
+    """The first ``n_per_class`` of the nodes of each class, sorted."""
+    labels = y[nodes]
+    chosen = [nodes[labels == label][:n_per_class] for label in np.unique(labels)]
+    return np.sort(np.concatenate(chosen)) if chosen else nodes[:0]
+
+
+def random_split(
+    dataset: Dataset,
+    seed: int,
+    *,
+    n_per_class: int = 20,
+    n_validation: int = 500,
+    n_test: int | None = 1000,
+    exclude: np.ndarray | None = None,
+) -> Dataset:
+    """The dataset with a random split.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    seed : int
+    n_per_class : int
+        Number of training nodes per class.
+    n_validation : int
+        Number of validation nodes.
+    n_test : int or None
+        Number of test nodes; None takes all remaining labelled nodes.
+    exclude : ndarray, optional
+        Nodes that belong to no part of the split.
+    """
+    allowed = dataset.y >= 0
+    if exclude is not None:
+        allowed[exclude] = False
+    nodes = np.random.default_rng(seed).permutation(np.flatnonzero(allowed))
+    train = first_per_class(nodes, dataset.y, n_per_class)
+    others = nodes[~np.isin(nodes, train)]
+    n_wanted = n_validation + (n_test or 0)
+    if len(others) < n_wanted:
+        raise InputError(
+            f"{dataset.name} has {len(others)} labelled nodes left for validation and test, and "
+            f"the split needs {n_wanted}; use fewer nodes for validation or test"
+        )
+    validation, test = np.split(others if n_test is None else others[:n_wanted], [n_validation])
+    return replace(dataset, train=train, validation=np.sort(validation), test=np.sort(test))

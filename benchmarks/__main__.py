@@ -36,8 +36,8 @@ def bench(
     parts: Annotated[
         str,
         typer.Option(
-            help="step, bandwidth, path, embed, command, first_use, generate, large_graph, growth, "
-            "gcn_epoch, cluster_gcn or deep_gcn; several separated by commas [all]."
+            help="step, bandwidth, eigen, path, embed, command, first_use, generate, large_graph, "
+            "growth, gcn_epoch, cluster_gcn or deep_gcn; several separated by commas [all]."
         ),
     ] = "",
     size: Annotated[

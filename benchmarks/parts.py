@@ -23,6 +23,7 @@ from .page import page
 PARTS = {
     "step": "step",
     "bandwidth": "bandwidth",
+    "eigen": "eigen",
     "path": "path",
     "embed": "embed",
     "command": "command",

@@ -67,7 +67,7 @@ def dense_embedding(X, P, alpha, n_iter, k):
 
 
 def random_walk(data, beta=0.0):
-    """D^-1 (A + I), and with the paper's ghost edges the means of labelled classes beside it."""
+    """D^-1 (A + I), with beta also the means of the labelled classes (the paper's ghost edges)."""
     A = data.graph.adjacency.toarray() + np.eye(len(data.y))
     P = A / A.sum(axis=1, keepdims=True)
     if beta == 0:
@@ -80,7 +80,7 @@ def random_walk(data, beta=0.0):
     return (1 - beta) * P + beta * same / sizes
 
 
-# -- the authors' way ----------------------------------------------------------------------------
+# -- protocol authors-code ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("beta", [0, 0.1, 0.5])
@@ -119,7 +119,7 @@ def test_features_are_not_modified(data):
     np.testing.assert_array_equal(X, before)
 
 
-# -- the paper's way and ours --------------------------------------------------------------------
+# -- protocols paper and ours --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("beta", [0, 0.2])
@@ -168,7 +168,7 @@ def test_smaller_embedding_is_the_start_of_a_larger_one(data, how):
     np.testing.assert_array_equal(shared.embedding(narrow), shared.embedding(wide)[:, :2])
     np.testing.assert_array_equal(
         shared.embedding(narrow), Embeddings([narrow], OneDataset(data)).embedding(narrow)
-    )  # to the bit: whoever resumes a run has others to share with
+    )  # bit by bit, because a resumed run may share with other cells
 
 
 @pytest.mark.parametrize("how", [OURS, PAPER, AUTHORS], ids=["ours", "paper", "authors-code"])

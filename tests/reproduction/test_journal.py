@@ -32,7 +32,7 @@ def done(number=0):
 
 
 def with_checksum(body):
-    """A line with the checksum it should have, whatever is in it."""
+    """A line with the checksum it should have."""
     return f'{body[:-1]}, "zcrc": "{zlib.crc32(body.encode()):08x}"}}\n'.encode()
 
 

@@ -46,7 +46,7 @@ def marked(mark):
 @pytest.mark.usefixtures("quick")
 def test_run_killed_twenty_times_gives_the_same_records(tmp_path, without_torch):
     candidates = [
-        linear(alpha=alpha, hidden=hidden, dropout=dropout, epochs=200)
+        linear(alpha=alpha, hidden=hidden, dropout=dropout, epochs=3_000)
         for alpha in (1, 5, 10, 20)
         for hidden in (8, 16)
         for dropout in (0, 0.5)

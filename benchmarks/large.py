@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from gpcanet.utils.atomic import whole_folder
+from gpcanet.utils.atomic import atomic_folder
 
 from .child import in_child
 from .graphs import folder_of
@@ -27,7 +27,7 @@ def kept_graph(shape: Shape, setting: Setting) -> Path:
         setting.work_dir.mkdir(parents=True, exist_ok=True)
         setting.tell(f"generating {shape.n_nodes:,} nodes and {shape.n_edges:,} edges")
         # The folder is ours, not the child's, so that an interrupt leaves nothing of it.
-        with whole_folder(folder) as part:
+        with atomic_folder(folder) as part:
             job = {"job": "write", "shape": asdict(shape), "folder": str(part)}
             if outcome := in_child(job, timeout=LONGEST_SECONDS):
                 raise RuntimeError(f"the graph was not generated: {outcome}")

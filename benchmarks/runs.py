@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpcanet.errors import InputError
-from gpcanet.utils.atomic import whole_file
+from gpcanet.utils.atomic import atomic_file
 
 from .machine import machine, versions
 from .page import page
@@ -55,7 +55,7 @@ def check_names(parts: list[str], size: str) -> None:
 
 
 def write_json(path: Path, values: dict[str, Any], *, overwrite: bool) -> None:
-    with whole_file(path, overwrite=overwrite) as file:
+    with atomic_file(path, overwrite=overwrite) as file:
         file.write((json.dumps(values, indent=2, allow_nan=False) + "\n").encode())
 
 
@@ -81,13 +81,13 @@ def write_page(results: dict[str, dict[str, Any]], folder: Path) -> list[Path]:
     """The page, and the picture if there is something to draw and to draw with."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / PAGE]
-    with whole_file(folder / PAGE, overwrite=True) as file:
+    with atomic_file(folder / PAGE, overwrite=True) as file:
         file.write(page(results).encode())
     if "growth" in results and find_spec("matplotlib") is not None:
         from .picture import draw_growth
 
         (folder / PICTURE).parent.mkdir(exist_ok=True)
-        with whole_file(folder / PICTURE, overwrite=True) as file:
+        with atomic_file(folder / PICTURE, overwrite=True) as file:
             draw_growth(results["growth"]["results"], file)
         written.append(folder / PICTURE)
     return written

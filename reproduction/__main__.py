@@ -13,6 +13,7 @@ from gpcanet.cli import options as o
 from gpcanet.cli.console import Console
 from gpcanet.cli.entry import run_app
 from gpcanet.errors import InputError, UserError
+from gpcanet.utils.atomic import check_distinct_files
 
 if TYPE_CHECKING:
     from .data import Source
@@ -97,7 +98,7 @@ def run(
     from .runner import reproduce, state_of
 
     console = Console(quiet=quiet, as_json=as_json)
-    o.check_apart([journal], merge or [])
+    check_distinct_files([journal], merge or [])
     entries = _entries(experiments or [], _split(protocols), pool, _split(datasets))
     if dry_run:
         known = [*([journal] if journal.exists() else []), *(merge or [])]
@@ -286,7 +287,9 @@ def report(
     summary["notes"] = list(dict.fromkeys([*summary["notes"], *(notes or [])]))
     # A summary may be rendered again in place: it is written as it was.
     changed = [source for source in sources if source.read_bytes() != to_json(summary)]
-    o.check_apart([folder / f"{name}.{suffix}" for suffix in ("html", "md", "json")], changed)
+    check_distinct_files(
+        [folder / f"{name}.{suffix}" for suffix in ("html", "md", "json")], changed
+    )
     folder.mkdir(parents=True, exist_ok=True)
     with console.phase("writing the report"):
         written = write_report(summary, folder, name, overwrite=force)

@@ -15,7 +15,7 @@ from gpcanet.nn.tensors import is_sparse
 from gpcanet.nn.training.data import NodeData, edges_for
 from gpcanet.nn.training.loop import Settings, train
 from gpcanet.nn.training.start import starting_model
-from gpcanet.utils.outcome import Training
+from gpcanet.utils.training_result import TrainingResult
 
 from .cells import Cell
 from .data import Source
@@ -33,7 +33,7 @@ def _nodes(dataset: str, split: str, source: Source) -> NodeData:
     return NodeData.of(source.split(dataset, split))
 
 
-def train_network(cell: Cell, source: Source) -> Training:
+def train_network(cell: Cell, source: Source) -> TrainingResult:
     """Build, initialise and train what a cell describes."""
     setup, seed = cell.setup, cell.seed
     data = _nodes(setup.dataset, cell.split, source)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpcanet.errors import InputError
-from gpcanet.utils.atomic import check_target, whole_file
+from gpcanet.utils.atomic import atomic_file, check_target
 
 from .blocks import Summary
 from .document import document
@@ -66,7 +66,7 @@ def write_report(summary: Summary, folder: Path, name: str, *, overwrite: bool) 
     for path in contents:
         check_target(path, overwrite=overwrite)
     for path, content in contents.items():
-        with whole_file(path, overwrite=overwrite) as file:
+        with atomic_file(path, overwrite=overwrite) as file:
             file.write(content)
     return list(contents)
 

@@ -106,7 +106,7 @@ def test_an_interrupt_keeps_finished_parts_and_leaves_no_half_ones(tmp_path):
     out, err = process.communicate(timeout=100)
     assert process.returncode == 130, err
     assert out == ""
-    assert err.splitlines()[-1] == "benchmarks: interrupted; nothing was left half-written"
+    assert err.splitlines()[-1] == "benchmarks: interrupted; no incomplete file was left"
     assert written() == ["bench/step.json"]
     assert not list((tmp_path / "work").glob(".*"))
 

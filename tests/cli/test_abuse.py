@@ -55,10 +55,10 @@ def test_malformed_files_are_told_by_name_and_line(gpcanet, features, edges, rea
     [
         (["-f", "nowhere.csv"], "nowhere.csv does not exist"),
         (["-f", "folder.csv"], "folder.csv is a folder"),
-        (["-f", "f"], "without a suffix"),
+        (["-f", "f"], "one without a suffix"),
         (["-e", "damaged.parquet"], "damaged.parquet"),
-        (["-f", "damaged.npz"], "damaged.npz is no readable npz"),
-        (["-f", "objects.npy"], "it holds Python objects"),
+        (["-f", "damaged.npz"], "damaged.npz is not a readable npz"),
+        (["-f", "objects.npy"], "Object arrays cannot be loaded"),
         (["-k", "3"], "--components 3 must be in [1, 2]"),
         (["-k", "0"], "--components 0 must be"),
         (["--id", "name"], "has no column 'name'"),
@@ -184,7 +184,7 @@ def test_bad_input_exits_with_2_and_one_line(gpcanet, args):
 def test_a_seed_that_torch_cannot_take_is_bad_input(gpcanet, seed):
     pytest.importorskip("torch_geometric")
     ended = gpcanet("train", "digits", "--seed", seed)
-    assert ended.complaint == f"--seed {seed} must be less than 2**64, as torch needs it"
+    assert ended.complaint.startswith(f"--seed {seed} must be in [0, ")
 
 
 def test_too_little_memory_is_told(gpcanet, monkeypatch):
@@ -266,7 +266,7 @@ def test_an_interrupt_during_the_work_is_told(gpcanet, monkeypatch):
 
     monkeypatch.setattr("gpcanet.estimators.gpca.GPCA.fit_transform", fit_transform)
     ended = gpcanet(*write_small(), "-q")
-    message = "gpcanet: interrupted; nothing was left half-written\n"
+    message = "gpcanet: interrupted; no incomplete file was left\n"
     assert (ended.code, ended.out, ended.err) == (130, "", message)
     assert not Path("z.csv").exists()
 
@@ -295,7 +295,7 @@ def test_signals_leave_the_old_output_and_no_litter():
         assert out == ""
         assert folder.joinpath("z.csv").read_text() == "old"
         if sent != signal.SIGKILL:
-            assert err.splitlines()[-1] == "gpcanet: interrupted; nothing was left half-written"
+            assert err.splitlines()[-1] == "gpcanet: interrupted; no incomplete file was left"
             assert "Traceback" not in err
             assert sorted(path.name for path in folder.iterdir()) == ["reached", "z.csv"]
 

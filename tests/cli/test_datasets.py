@@ -79,7 +79,7 @@ def test_offline_says_what_to_do(gpcanet, tmp_path):
     assert "offline" in complaint.lower()
     assert not list((tmp_path / "cache").rglob("*.part"))
     complaint = gpcanet("datasets", "fetch", "cora", "--data-dir", "nowhere").complaint
-    assert complaint.startswith("--data-dir names nowhere")
+    assert complaint.startswith("Invalid value for '--data-dir': dir 'nowhere' does not exist")
 
 
 @pytest.mark.real_data

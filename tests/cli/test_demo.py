@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import sys
 import time
@@ -24,8 +25,8 @@ def test_offline_it_uses_digits_says_so_and_draws(gpcanet):
     pytest.importorskip("matplotlib")
     ended = gpcanet("demo")
     assert ended.code == 0, ended.err
-    assert "Cora cannot be had here" in ended.err
-    assert "Instead, scikit-learn's digits" in ended.err
+    assert "Cora is not available" in ended.err
+    assert "Using the digits of scikit-learn instead" in ended.err
     lines = ended.out.splitlines()
     assert lines[0].split() == ["digits,", "test", "accuracy", "in", "%", "here", "seconds"]
     accuracies = {line.rsplit(None, 2)[0]: float(line.split()[-2]) for line in lines[1:9]}
@@ -45,7 +46,7 @@ def test_without_matplotlib_there_is_a_note_and_no_picture(gpcanet, monkeypatch)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ended = gpcanet("demo", "--json", "--offline")
     assert ended.code == 0, ended.err
-    assert "No picture: matplotlib is missing; pip install 'gpcanet[report]'." in ended.err
+    assert "No figure: matplotlib is not installed; pip install 'gpcanet[report]'." in ended.err
     told = json.loads(ended.out)
     assert (told["dataset"], told["picture"], len(told["rows"])) == ("digits", None, 8)
     assert not any(row.get("paper") for row in told["rows"])
@@ -56,7 +57,7 @@ def test_without_matplotlib_there_is_a_note_and_no_picture(gpcanet, monkeypatch)
     ("options", "reason"),
     [
         ([], "demo.png exists; choose another name or use --force to replace it"),
-        (["--picture", "here.jpg"], "here.jpg: a picture is drawn as .png, .pdf or .svg"),
+        (["--picture", "here.jpg"], "here.jpg: the figure must be a .png, .pdf or .svg file"),
         (["--picture", "nowhere/demo.png"], "folder nowhere does not exist"),
     ],
 )
@@ -78,7 +79,8 @@ def test_cora_beside_the_figures_of_the_paper():
     ended = process("demo", "--force", GPCANET_DATA_DIR=DATA_DIR)
     seconds = time.perf_counter() - start
     assert ended.code == 0, ended.err
-    rows = {line[:40].strip(): line[40:].split() for line in ended.out.splitlines()}
+    lines = [re.split(r"\s{2,}", line) for line in ended.out.splitlines()]
+    rows = {title: numbers for title, *numbers in lines}
     paper = {alpha: rows[f"GPCA, alpha = {alpha}"][1] for alpha in (1, 5, 10, 20, 50)}
     assert paper == {1: "72.6", 5: "81.0", 10: "82.2", 20: "82.0", 50: "81.1"}
     for alpha, figure in paper.items():

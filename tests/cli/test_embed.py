@@ -225,15 +225,15 @@ def never_loaded(monkeypatch):
         (["--save-model", "old.safetensors"], "old.safetensors exists"),
         (["-o", "folder.csv", "--force"], "folder.csv is a folder"),
         (["-o", "nowhere/z.csv"], "folder nowhere does not exist"),
-        (["-o", "z.xlsx"], "z.xlsx: results are written as .parquet, .csv, .npz"),
-        (["-o", "z"], "z: results are written as"),
+        (["-o", "z.xlsx"], "z.xlsx: results must be a .parquet, .csv, .npz file"),
+        (["-o", "z"], "z: results must be a"),
         (["-o", "z.csv", "--save-model", "z.csv"], "z.csv: models are saved as .safetensors"),
         (["-o", "z.csv", "--model", "a", "--save-model", "b"], "give one"),
         (["-o", "z.csv", "--model", "nowhere.safetensors"], "nowhere.safetensors is not a file"),
         (["-o", "z.csv", "--model", "old.csv"], "old.csv is not a model of GPCANet, or is damaged"),
-        (["-o", "z.csv", "--alpha", "-1"], "alpha=-1.0 must be"),
-        (["-o", "z.csv", "--beta", "1.5"], "beta=1.5 must be"),
-        (["-o", "z.csv", "--normalization", "both"], "normalization='both' must be"),
+        (["-o", "z.csv", "--alpha", "-1"], "--alpha -1.0 must be"),
+        (["-o", "z.csv", "--beta", "1.5"], "--beta 1.5 must be"),
+        (["-o", "z.csv", "--normalization", "both"], "--normalization 'both' must be"),
     ],
 )
 def test_bad_options_are_refused_before_the_work(gpcanet, command, options, reason):
@@ -304,7 +304,7 @@ def test_models_of_the_other_kind_and_damaged_ones_are_refused(gpcanet):
 
 
 def test_within_a_limit_the_embedding_is_the_same(gpcanet, monkeypatch):
-    monkeypatch.setattr("gpcanet.files.matrices.MAPPED_BYTES", 0)
+    monkeypatch.setattr("gpcanet.files.arrays.MAPPED_BYTES", 0)
     source = make_source(np.arange(N_NODES))
     files = write_files(source, "npy", "mtx")
     options = ["-k", 3, "--memory-limit", 40 * 2**20 + 5000]
@@ -319,7 +319,7 @@ def test_within_a_limit_the_embedding_is_the_same(gpcanet, monkeypatch):
         "embed", *files, "--model", "m.safetensors", "-o", "y.npz", "--memory-limit", "1MiB", "-q"
     )
     assert again.complaint == (
-        "--memory-limit 1 MiB is less than this fit can do with; give at least 41 MiB"
+        "--memory-limit 1 MiB is too small for this fit; use at least 41 MiB"
     )
 
 
@@ -330,6 +330,6 @@ def test_half_precision_is_the_estimators(gpcanet):
     assert ended.code == 0, ended.err
     expected = embed(source, n_components=3, precision="half")
     np.testing.assert_array_equal(read_embedding(Path("z.npz"))[1], expected)
-    assert "precision='double'" in gpcanet(
+    assert "--precision 'double'" in gpcanet(
         "embed", *files, "--precision", "double", "-o", "y.npz"
     ).complaint  # fmt: skip

@@ -48,7 +48,7 @@ def test_it_tells_what_was_set_and_how_well_it_went(gpcanet, files):
     assert "left alone: the output layer" in ended.err
     assert "best of 30 epochs by validation: epoch" in ended.err
     assert "accuracy" in ended.out
-    assert "nodes whose labels were kept back" in ended.out
+    assert "nodes with held-out labels" in ended.out
 
 
 def test_predictions_are_written(gpcanet, files, tmp_path):
@@ -123,15 +123,15 @@ def test_a_checkpoint_is_gone_on_from(gpcanet, files, tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--model", "transformer"], "model='transformer' must be one of 'gcn', 'sage'"),
-        (["--init", "zeros"], "init='zeros' must be one of 'gpca', 'xavier'"),
-        (["--layers", "0"], "layers=0 must be at least 1"),
-        (["--alpha", "5"], "alpha is for the model gpcanet; gcn has no such thing"),
-        (["--epochs", "0"], "epochs=0 must be at least 1"),
-        (["--lr", "nan"], "lr=nan must be finite and at least 0"),
-        (["--dropout", "1.5"], "dropout=1.5 must be in [0, 0.99]"),
+        (["--model", "transformer"], "--model 'transformer' must be one of 'gcn', 'sage'"),
+        (["--init", "zeros"], "--init 'zeros' must be one of 'gpca', 'xavier'"),
+        (["--layers", "0"], "--layers 0 must be at least 1"),
+        (["--alpha", "5"], "--alpha is for the model gpcanet; leave it out for gcn"),
+        (["--epochs", "0"], "--epochs 0 must be at least 1"),
+        (["--lr", "nan"], "--lr nan must be finite and at least 0"),
+        (["--dropout", "1.5"], "--dropout 1.5 must be in [0, 0.99]"),
         (["--checkpoint", "no/where.safetensors"], "folder no does not exist"),
-        (["--iterations", "5"], "--iterations is for the model gpcanet; gcn has no such thing"),
+        (["--iterations", "5"], "--iterations is for the model gpcanet; leave it out for gcn"),
         (["--device", "abacus"], "device='abacus' cannot be used here"),
     ],
 )
@@ -158,7 +158,7 @@ from gpcanet.cli import main
 main()
 """
     ended = process("train", *files, code=code)
-    wanted = "torch is not installed; pip install 'gpcanet[nn]' brings what training needs"
+    wanted = "torch is not installed; install what training needs: pip install 'gpcanet[nn]'"
     assert ended.complaint == wanted
 
 

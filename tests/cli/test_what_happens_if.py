@@ -269,7 +269,7 @@ def rows_without_ids(files):
 def positions_beside_ids(files):
     edges = files.folder / "pairs.npz"
     np.savez(edges, edge_index=[[IDS.index(i) for i in EDGES[end]] for end in EDGES])
-    return outcome(files.embed(edges=edges), "names nodes by position: node i is row i")
+    return outcome(files.embed(edges=edges), "refers to nodes by position: node i is row i")
 
 
 def other_order_of_nodes(files):
@@ -420,7 +420,7 @@ COMMAND = {
         "1 self-loop dropped"),
     "weights are called": weights_under_other_names,
     "the edges have another column": lambda f: outcome(f.embed(
-        edges=f.csv(EDGES.assign(year=2000), "year.csv")), "column 'year' was left out"),
+        edges=f.csv(EDGES.assign(year=2000), "year.csv")), "column 'year' is not used"),
     "a weight is negative": lambda f: outcome(f.embed(
         edges=f.csv(WEIGHTED.assign(weight=-1.0), "negative.csv"))),
     "unlabelled nodes are marked": unlabelled_in_files,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpcanet.datasets import About, Dataset, about, catalogue, load, names
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from gpcanet.datasets.planetoid_files import read_files
 
 PLANETOID = ("cora", "citeseer", "pubmed")

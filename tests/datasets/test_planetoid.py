@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpcanet.datasets.planetoid as module
-from gpcanet.datasets.places import CACHE_DIR_VARIABLE, DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import CACHE_DIR_VARIABLE, DATA_DIR_VARIABLE
 from gpcanet.datasets.planetoid import CLASS_NAMES, _PlanetoidUnpickler, load_planetoid, read_pickle
 from gpcanet.datasets.planetoid_files import PINS
 from gpcanet.errors import DataError

@@ -14,8 +14,7 @@ import pytest
 from web_server import LIGHT_IMPORT, Page, WebServer, address_of_nobody
 
 import gpcanet.datasets.planetoid_files as module
-from gpcanet.datasets.package_index import Archive
-from gpcanet.datasets.places import (
+from gpcanet.datasets.environment import (
     CACHE_DIR_VARIABLE,
     DATA_DIR_VARIABLE,
     OFFLINE_VARIABLE,
@@ -23,6 +22,7 @@ from gpcanet.datasets.places import (
     is_offline,
     user_data_dir,
 )
+from gpcanet.datasets.package_index import Archive
 from gpcanet.datasets.planetoid_files import PINS, read_files
 from gpcanet.errors import DataError, DataUnavailableError
 

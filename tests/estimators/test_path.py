@@ -31,7 +31,7 @@ import gpcanet.linalg.features
 import gpcanet.linalg.solvers.base
 from gpcanet import GPCA, GPCAPath, Graph, load_model, save_model
 from gpcanet.datasets import load
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from gpcanet.estimators._problem import default_tol
 from gpcanet.linalg import Sharing, whole_eigenpairs
 

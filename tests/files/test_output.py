@@ -97,25 +97,25 @@ BAD_IDS = {
 @pytest.mark.parametrize("kind", BAD_IDS)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_ids_that_no_file_takes_are_one_sentence(tmp_path, suffix, kind):
-    pattern = rf"z\.{suffix}: '.*' holds .*; a file takes text, or integers of 64 bits, not both"
+    pattern = rf"z\.{suffix}: '.*' contains .*; use only text, or only integers of 64 bits"
     with pytest.raises(DataError, match=pattern):
         write_embedding(tmp_path / f"z.{suffix}", graph_of(*BAD_IDS[kind]), Z)
     assert os.listdir(tmp_path) == []
 
 
 def test_text_that_a_format_would_change_is_refused(tmp_path):
-    with pytest.raises(DataError, match="ends in NUL, which npz does not keep"):
+    with pytest.raises(DataError, match="ends in NUL, which npz cannot store"):
         write_embedding(tmp_path / "z.npz", graph_of("a", "b\0", "c"), Z)
     for suffix in ("csv", "parquet"):
-        with pytest.raises(DataError, match="holds text that is no Unicode"):
+        with pytest.raises(DataError, match="contains text that is not valid Unicode"):
             write_embedding(tmp_path / f"z.{suffix}", graph_of("a", "\ud800", "c"), Z)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_column_of_ids_may_not_hide_a_result(tmp_path):
-    with pytest.raises(DataError, match="the column of ids cannot be called 'gpca0'"):
+    with pytest.raises(DataError, match="the id column cannot be called 'gpca0'"):
         write_embedding(tmp_path / "z.csv", graph_of(1, 2, 3), Z, id_name="gpca0")
-    with pytest.raises(DataError, match="the column of ids cannot be called 'predicted'"):
+    with pytest.raises(DataError, match="the id column cannot be called 'predicted'"):
         write_predictions(tmp_path / "p.csv", graph_of(1, 2, 3), CLASSES["text"], PROBABILITIES,
                           id_name="predicted")  # fmt: skip
 
@@ -165,12 +165,14 @@ def test_a_write_that_fails_leaves_the_old_file(target, monkeypatch, error):
 
 @pytest.mark.parametrize("name", ["z", "z.txt", "z.npy", "z.csv.gz"])
 def test_the_suffix_of_results_must_be_known(tmp_path, name):
-    with pytest.raises(DataError, match=r"results are written as \.parquet, \.csv, \.npz"):
+    with pytest.raises(DataError, match=r"results must be a \.parquet, \.csv, \.npz"):
         check_output(tmp_path / name)
 
 
 def test_results_need_a_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"folder .*missing does not exist; make it first"):
+    with pytest.raises(
+        FileNotFoundError, match=r"folder .*missing does not exist; create it first"
+    ):
         check_output(tmp_path / "missing" / "z.csv")
 
 

@@ -175,7 +175,7 @@ def test_a_range_index_that_no_longer_fits_is_refused(tmp_path):
     less = Written("parquet", lambda path: pa.parquet.write_table(
         pa.Table.from_pandas(frame).slice(0, 2), path))  # fmt: skip
     with pytest.raises(
-        DataError, match=r"features\.parquet: its index of pandas is a range for an"
+        DataError, match=r"features\.parquet: the range index in its pandas metadata"
     ):
         load(tmp_path, features=less, edges="source,target\n0,1\n")
 
@@ -298,11 +298,11 @@ def test_neighbors_instead_of_edges(tmp_path):
         ({"edges": None, "neighbors": 1.5}, r"neighbors=1\.5 must be an integer from 1 to 2"),
         ({"edges": None, "neighbors": "1"}, r"neighbors='1' must be an integer from 1 to 2"),
         ({"neighbors": 1}, r"edges and neighbors are both given; give one of them"),
-        ({"edges": None}, r"there are no edges; give a file of them, or a number of neighbors"),
+        ({"edges": None}, r"has no edges; give edges or neighbors"),
         ({"edges": None, "neighbors": 1, "features": "id,a\nx,1\n\ny,inf\nz,2\n"},
          r"features\.csv, line 4: inf in column 'a' is not finite"),
         ({"edges": None, "neighbors": 1, "features": npy(np.array([[1], [1e200], [2]]))},
-         r"features\.npy, row 1: features must be finite, and less than"),
+         r"features\.npy, row 1: features must be finite and less than"),
         ({"edges": None, "neighbors": 1, "features": sparse_npz(sp.diags_array([1, np.nan, 2]))},
          r"features\.npz, row 1: features must be finite"),
     ],

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from made_up import made_up_records
 
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from reproduction import __main__ as evidence
 from reproduction.document import document
 from reproduction.journal import Journal, read_journals, to_line

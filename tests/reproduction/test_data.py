@@ -9,7 +9,7 @@ import pytest
 
 import reproduction.data
 from gpcanet.datasets import block_model
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from reproduction.data import Source, fewer_labels, random_split
 from reproduction.entries import CITATION_GRAPHS
 

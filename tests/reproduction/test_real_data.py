@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpcanet import GPCA
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from reproduction.data import Source
 from reproduction.embeddings import Embeddings
 from reproduction.entries import entries_of, read_toml

@@ -20,11 +20,10 @@ import numpy as np
 
 from ..errors import DataError, DataUnavailableError, InputError
 from ..graph import Graph
-from ..utils.atomic import whole_folder
+from ..utils.atomic import atomic_folder
 from .dataset import About, Dataset
 from .download import Progress, download
-from .ogb_files import PARTS, Layout, convert, opened
-from .places import (
+from .environment import (
     DATA_DIR_VARIABLE,
     OFFLINE_VARIABLE,
     cache_dir,
@@ -32,6 +31,7 @@ from .places import (
     locked,
     user_data_dir,
 )
+from .ogb_files import PARTS, Layout, convert, opened
 
 URL = "https://snap.stanford.edu/ogb/data/nodeproppred"
 
@@ -116,7 +116,7 @@ def load_ogb(
                 raise unavailable
             download(f"{URL}/{zip_name}", fetched, progress=progress)
         try:
-            with opened(own or fetched, LAYOUTS[name]) as published, whole_folder(cache) as folder:
+            with opened(own or fetched, LAYOUTS[name]) as published, atomic_folder(cache) as folder:
                 class_names = convert(published, folder, ABOUT[name], LAYOUTS[name], progress)
                 description = _description(name, _mapped(folder), class_names)
                 (folder / "about.json").write_text(json.dumps(description), encoding="utf-8")

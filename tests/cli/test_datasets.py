@@ -60,7 +60,7 @@ def test_info_has_licence_and_citation(gpcanet, name):
 def test_an_unknown_name_is_told_before_anything_is_fetched(gpcanet, loaded):
     for args in (["fetch", "digits", "nope"], ["info", "nope"]):
         complaint = gpcanet("datasets", *args).complaint
-        assert complaint == f"dataset 'nope' is not known; there are {', '.join(names())}"
+        assert complaint == f"dataset 'nope' is unknown; use one of {', '.join(names())}"
     assert loaded == []
     assert "names" in gpcanet("datasets", "fetch").complaint
 

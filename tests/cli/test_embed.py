@@ -260,7 +260,7 @@ def test_bad_options_are_refused_before_the_work(gpcanet, command, options, reas
             ["digits", "--neighbors", "3", "-o", "z.csv"],
             "--neighbors is for files; digits has all it needs",
         ),
-        (["dig", "-o", "z.csv"], "dataset 'dig' is not known; there are cora, citeseer"),
+        (["dig", "-o", "z.csv"], "dataset 'dig' is unknown; use one of cora, citeseer"),
         (["cora", "-o", "z.csv"], "cora"),  # not to be had without a network
         (["digits", "-o", "z.csv", "extra"], "extra"),
         (["digits", "-o"], "Option '-o' requires an argument; see gpcanet"),

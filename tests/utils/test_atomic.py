@@ -163,6 +163,7 @@ def test_a_really_full_disk_leaves_no_folder(tiny_disk):
 
 
 GETS_ATOMIC = """
+import os
 import sys
 from pathlib import Path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -32,4 +33,5 @@ def hold_out(dataset: Dataset, seed: int, *, test: float, validation: float = 0.
         parts["test"].append(nodes[:n_test])
         parts["validation"].append(nodes[n_test : n_test + n_validation])
         parts["train"].append(nodes[n_test + n_validation :])
-    return replace(dataset, **{part: np.concatenate(nodes) for part, nodes in parts.items()})
+    split: dict[str, Any] = {part: np.concatenate(nodes) for part, nodes in parts.items()}
+    return replace(dataset, **split)

@@ -21,7 +21,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     ParameterError about one of the fields, the error names the option instead.
     """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters = []
     for parameter in inspect.signature(command).parameters.values():
         if parameter.name in groups:

@@ -31,8 +31,6 @@ def run(
     if files.checkpoint is not None:
         check_target(files.checkpoint, overwrite=True)
     try:
-        import torch
-
         from ..nn.training.data import NodeData
         from ..nn.training.loop import Settings, probabilities_of, train
         from ..nn.training.start import starting_model
@@ -59,7 +57,7 @@ def run(
         notes = {"model": network.model, "init": network.init}
         try:
             result = train(model, nodes, settings, checkpoint=files.checkpoint, notes=notes)
-        except (torch.OutOfMemoryError, MemoryError) as error:
+        except MemoryError as error:
             raise InputError(
                 "not enough memory; use --parts 100 to train on partitions of the graph"
             ) from error

@@ -88,20 +88,20 @@ def test_long_names_get_letters_in_the_confusion_table():
     assert table[2] == ["b", "Probabilistic", "Methods", "1", "0"]
 
 
-def test_short_names_stand_above_the_columns():
+def test_short_names_are_column_headings():
     lines = shown(ClassificationReport(["no", "yes"], np.array([0, 0, 1]), np.array([0, 1, 1])))
     assert lines[-3].split()[-2:] == ["no", "yes"]
     assert lines[-2].split() == ["no", "1", "1"]
     assert lines[-1].split() == ["yes", "·", "1"]
 
 
-def test_names_are_no_markup():
+def test_names_are_not_markup():
     names = ["[red]", ":smile:", "[/]"]
     text = "\n".join(shown(ClassificationReport(names, np.arange(3), np.arange(3))))
     assert all(text.count(name) >= 2 for name in names)
 
 
-def test_mix_ups_are_the_commonest_ones():
+def test_most_frequent_confusions_are_listed():
     report = random_report(20)
     wrong = report.confusion - np.diag(np.diag(report.confusion))
     table = [line.split() for line in shown(report)[-10:]]
@@ -113,6 +113,6 @@ def test_mix_ups_are_the_commonest_ones():
     )
 
 
-def test_many_classes_without_a_mix_up_say_so():
+def test_no_confusions_are_stated():
     report = ClassificationReport([str(i) for i in range(20)], np.arange(20), np.arange(20))
     assert shown(report)[-1] == "no confusions"

@@ -1,4 +1,4 @@
-"""gpcanet demo: a table and a picture, with a network or without."""
+"""gpcanet demo: a table and a figure, with or without a network."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def png_size(path):
 
 
 @pytest.mark.usefixtures("small_search")
-def test_offline_it_uses_digits_says_so_and_draws(gpcanet):
+def test_offline_demo_uses_digits_with_a_note(gpcanet):
     pytest.importorskip("matplotlib")
     ended = gpcanet("demo")
     assert ended.code == 0, ended.err
@@ -42,7 +42,7 @@ def test_offline_it_uses_digits_says_so_and_draws(gpcanet):
 
 
 @pytest.mark.usefixtures("small_search")
-def test_without_matplotlib_there_is_a_note_and_no_picture(gpcanet, monkeypatch):
+def test_without_matplotlib_there_is_a_note_and_no_figure(gpcanet, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ended = gpcanet("demo", "--json", "--offline")
     assert ended.code == 0, ended.err
@@ -61,7 +61,7 @@ def test_without_matplotlib_there_is_a_note_and_no_picture(gpcanet, monkeypatch)
         (["--picture", "nowhere/demo.png"], "folder nowhere does not exist"),
     ],
 )
-def test_a_picture_that_cannot_be_written_is_refused_at_once(gpcanet, monkeypatch, options, reason):
+def test_invalid_picture_is_an_error_before_loading(gpcanet, monkeypatch, options, reason):
     def load(*args, **kwargs):
         raise AssertionError("data was loaded")
 
@@ -73,7 +73,7 @@ def test_a_picture_that_cannot_be_written_is_refused_at_once(gpcanet, monkeypatc
 
 @pytest.mark.real_data
 @pytest.mark.skipif(not DATA_DIR, reason="GPCANET_DATA_DIR is not set")
-def test_cora_beside_the_figures_of_the_paper():
+def test_accuracies_on_cora_agree_with_the_paper():
     Path("demo.png").write_text("old")
     start = time.perf_counter()
     ended = process("demo", "--force", GPCANET_DATA_DIR=DATA_DIR)

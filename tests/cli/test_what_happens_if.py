@@ -62,7 +62,7 @@ def same(call, expected):
 
 
 def summary_says(graph, words):
-    """The graph itself, after a look at what it states."""
+    """Check the summary of a graph."""
     assert words in graph.summary()
     return "reports"
 
@@ -236,7 +236,7 @@ class Files:
         return ended, pd.read_csv(output) if ended.code == 0 else None
 
     def same(self, run, expected, columns=None):
-        """Whether a run says the same of every node as another one."""
+        """Check that two runs have the same result for every node."""
         ended, table = run
         assert ended.code == 0, ended.err
         table, expected = table.set_index("id"), expected[1].set_index("id")
@@ -452,7 +452,7 @@ def verb(cell):
     return re.match(r"\*\*(.*?)\*\*", cell)[1]
 
 
-def test_the_page_and_the_checks_are_complete():
+def test_page_and_the_checks_are_complete():
     assert sum(bool(python) for _, python, _ in ROWS) == len(PYTHON)
     assert sum(bool(command) for _, _, command in ROWS) == len(COMMAND)
 
@@ -465,5 +465,5 @@ def test_python_does_what_the_page_says(title, said, tmp_path):
 @pytest.mark.parametrize(("title", "said"), [(t, c) for t, _, c in ROWS if c])
 @pytest.mark.usefixtures("small_search")
 @pytest.mark.filterwarnings("default")  # as outside of the tests, where the command prints them
-def test_the_command_does_what_the_page_says(title, said, tmp_path, gpcanet):
+def test_command_does_what_the_page_says(title, said, tmp_path, gpcanet):
     assert check_of(COMMAND, title)(Files(tmp_path, gpcanet)) == verb(said)

@@ -155,7 +155,7 @@ MATRIX_MARKET = [
     + [pytest.param({"features": npy(X), "edges": case}, pattern, id=f"edges: {name}")
        for name, case, pattern in EDGE_ARRAYS + MATRIX_MARKET],
 )  # fmt: skip
-def test_a_bad_array_is_named_in_one_sentence(tmp_path, case, pattern):
+def test_invalid_array_raises_data_error(tmp_path, case, pattern):
     with pytest.raises(DataError, match=pattern) as caught:
         load(tmp_path, **case)
     assert "\n" not in str(caught.value)
@@ -205,12 +205,12 @@ def test_matrix_market_is_read_as_scipy_reads_it(tmp_path, kind, wide):
     assert (read_matrix_market(packed) != found).nnz == 0
 
 
-def test_an_edge_index_may_stand_upright(tmp_path):
+def test_edge_index_may_be_transposed(tmp_path):
     pairs = np.array([[0, 1], [1, 2], [2, 0]])
     assert load(tmp_path, features=npy(X), edges=npy(pairs)).graph.n_edges == 3
 
 
-def test_a_directed_matrix_warns(tmp_path):
+def test_directed_matrix_warns(tmp_path):
     with pytest.warns(GraphWarning, match="directed"):
         load(tmp_path, features=npy(X), edges=sparse_npz(sp.triu(ADJACENCY, format="csr")))
 
@@ -242,7 +242,7 @@ def bombs(marker):
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # the proof of the bomb leaves a file open
 @pytest.mark.parametrize("kind", bombs(None))
 @pytest.mark.parametrize("role", ["features", "edges", "labels"])
-def test_nothing_in_a_file_is_run(tmp_path, kind, role):
+def test_pickled_content_is_never_executed(tmp_path, kind, role):
     marker = tmp_path / "executed"
     with pytest.raises(DataError, match=rf"{role}\.np. is not a readable np. file: "):
         load(tmp_path, **{"features": npy(X)} | {role: bombs(marker)[kind]})
@@ -265,7 +265,7 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("kind", WHOLE)
-def test_half_of_a_file_is_refused(tmp_path, kind):
+def test_truncated_file_raises_data_error(tmp_path, kind):
     whole = WHOLE[kind]
     path = tmp_path / f"half.{whole.suffix}"
     whole.to(path)
@@ -274,7 +274,7 @@ def test_half_of_a_file_is_refused(tmp_path, kind):
         load(tmp_path, features=path)
 
 
-def test_a_large_packed_file_cut_at_its_end_is_refused(tmp_path):
+def test_truncated_large_compressed_file_raises_data_error(tmp_path):
     # The first rows are good; the end is met only when pyarrow reads the blocks.
     rng = np.random.default_rng(0)
     rows = "".join(f"{i},{x}\n" for i, x in enumerate(rng.random(200_000)))
@@ -299,7 +299,7 @@ def test_text_in_parquet_must_be_utf8(tmp_path):
 # -- h5ad ---------------------------------------------------------------------------------------
 
 
-def test_without_anndata_one_sentence_says_what_to_install(tmp_path, monkeypatch):
+def test_error_without_anndata_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", None)
     cells = Written("h5ad", lambda path: path.write_bytes(b""))
     with pytest.raises(
@@ -321,7 +321,7 @@ def test_h5ad_of_any_real_type(tmp_path, kind, form):
 
 
 @pytest.mark.filterwarnings("default")
-def test_h5ad_brings_features_ids_graph_and_labels(tmp_path):
+def test_h5ad_contains_features_ids_graph_and_labels(tmp_path):
     anndata = pytest.importorskip("anndata")
     import pandas as pd
 

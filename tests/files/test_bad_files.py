@@ -193,7 +193,7 @@ NOT_UTF8 = [
                          "empty": EMPTY, "not UTF-8": NOT_UTF8}.items()
      for name, case, pattern in table],
 )  # fmt: skip
-def test_a_bad_file_is_named_in_one_sentence(tmp_path, case, pattern):
+def test_invalid_file_raises_data_error(tmp_path, case, pattern):
     with pytest.raises(DataError, match=pattern) as caught:
         load(tmp_path, **case)
     assert "\n" not in str(caught.value)
@@ -208,7 +208,7 @@ def test_a_bad_file_is_named_in_one_sentence(tmp_path, case, pattern):
         ({"label_column": "a", "split_column": "a"}, "label_column and split_column are both 'a'"),
     ],
 )
-def test_one_column_cannot_serve_two_purposes(tmp_path, options, named):
+def test_two_parameters_cannot_name_one_column(tmp_path, options, named):
     with pytest.raises(InputError, match=f"^{named}; name two different columns$"):
         load(tmp_path, **options)
 
@@ -236,7 +236,7 @@ def deep_file(bad):
         (b"q,1,\xff", r"not UTF-8 text"),
     ],
 )
-def test_the_line_is_right_deep_inside_a_large_file(tmp_path, bad, pattern):
+def test_line_number_is_correct_in_a_large_file(tmp_path, bad, pattern):
     features = deep_file(bad)
     assert len(features) > 3 * 2**20
     with pytest.raises(DataError, match=rf"features\.csv, line {DEEP + 3}: {pattern}"):
@@ -248,7 +248,7 @@ def test_the_line_is_right_deep_inside_a_large_file(tmp_path, bad, pattern):
 
 @pytest.mark.parametrize("name", ["features", "edges", "labels"])
 @pytest.mark.parametrize("suffix", [".txt", "", ".gz", ".xlsx"])
-def test_a_suffix_must_be_known(tmp_path, name, suffix):
+def test_unknown_suffix_raises_data_error(tmp_path, name, suffix):
     path = tmp_path / f"table{suffix}"
     path.write_text(FEATURES)
     known = r"must be a \.csv, \.tsv, \.parquet, \.pq, \.npy, \.npz.* file, not "
@@ -258,7 +258,7 @@ def test_a_suffix_must_be_known(tmp_path, name, suffix):
 
 @pytest.mark.parametrize("name", ["features", "edges", "labels"])
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "npy", "npz", "mtx"])
-def test_a_file_must_be_there_and_be_a_file(tmp_path, name, suffix):
+def test_missing_file_or_folder_raises_data_error(tmp_path, name, suffix):
     path = tmp_path / f"there.{suffix}"
     with pytest.raises(DataError, match=rf"there\.{suffix} does not exist; check the name"):
         load(tmp_path, **{name: path})
@@ -268,14 +268,14 @@ def test_a_file_must_be_there_and_be_a_file(tmp_path, name, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npy", "npz", "mtx"])
-def test_a_name_too_long_is_one_sentence(tmp_path, suffix):
+def test_too_long_file_name_raises_data_error(tmp_path, suffix):
     with pytest.raises(DataError, match=re.escape(f".{suffix} is not readable: ")):
         load(tmp_path, features=tmp_path / f"{'x' * 300}.{suffix}")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read all")
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npy", "npz", "mtx"])
-def test_a_file_that_may_not_be_read_is_one_sentence(tmp_path, suffix):
+def test_file_without_permission_raises_data_error(tmp_path, suffix):
     path = Path(tmp_path / f"secret.{suffix}")
     path.write_text(FEATURES)
     path.chmod(0)

@@ -1,4 +1,4 @@
-"""What is written atomically is there whole, or as it was before."""
+"""Files and folders are written completely or not at all."""
 
 import contextlib
 import errno
@@ -54,7 +54,7 @@ def umask(mask):
 # -- files --------------------------------------------------------------------------------------
 
 
-def test_a_file_appears_at_the_end_of_the_block_and_not_before(tmp_path):
+def test_file_appears_at_the_end_of_the_block_and_not_before(tmp_path):
     path = tmp_path / "new.bin"
     with atomic_file(path) as file:
         file.write(b"first ")
@@ -65,7 +65,7 @@ def test_a_file_appears_at_the_end_of_the_block_and_not_before(tmp_path):
     assert os.listdir(tmp_path) == ["new.bin"]
 
 
-def test_a_file_is_replaced_where_that_is_allowed(target):
+def test_file_is_replaced_with_overwrite(target):
     with atomic_file(target, overwrite=True) as file:
         file.write(b"new")
         file.flush()
@@ -74,21 +74,21 @@ def test_a_file_is_replaced_where_that_is_allowed(target):
     assert os.listdir(target.parent) == [target.name]
 
 
-def test_the_name_may_be_text(tmp_path):
+def test_name_may_be_text(tmp_path):
     with atomic_file(str(tmp_path / "new.bin")) as file:
         file.write(b"x")
     assert (tmp_path / "new.bin").read_bytes() == b"x"
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_an_error_in_the_block_leaves_the_old_file(target, error):
+def test_error_in_the_block_leaves_the_old_file(target, error):
     with pytest.raises(error):
         write_half_of_a_file(target, error)
     assert untouched(target)
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_in_the_block_leaves_no_file_where_there_was_none(tmp_path, error):
+def test_error_in_the_block_leaves_no_file_where_there_was_none(tmp_path, error):
     with pytest.raises(error):
         write_half_of_a_file(tmp_path / "new.bin", error)
     assert os.listdir(tmp_path) == []
@@ -102,7 +102,7 @@ class _FullDisk(io.FileIO):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_disk_that_fills_up_leaves_the_old_file(target, monkeypatch):
+def test_disk_that_fills_up_leaves_the_old_file(target, monkeypatch):
     monkeypatch.setattr(gpcanet.utils.atomic.Path, "open", lambda path, mode: _FullDisk(path, mode))
     with (
         pytest.raises(OSError, match="No space left"),
@@ -112,7 +112,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file(target, monkeypatch):
     assert untouched(target)
 
 
-def test_a_disk_that_fills_up_when_buffers_are_written_out_leaves_the_old_file(target, monkeypatch):
+def test_disk_that_fills_up_when_buffers_are_written_out_leaves_the_old_file(target, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -142,7 +142,7 @@ def tiny_disk(tmp_path):
     subprocess.run(["umount", folder], check=True)
 
 
-def test_a_really_full_disk_leaves_the_old_file(tiny_disk):
+def test_full_disk_leaves_the_old_file(tiny_disk):
     target = tiny_disk / "table.csv"
     target.write_bytes(OLD)
     with (
@@ -156,7 +156,7 @@ def test_a_really_full_disk_leaves_the_old_file(tiny_disk):
     assert target.stat().st_size == 40_000
 
 
-def test_a_really_full_disk_leaves_no_folder(tiny_disk):
+def test_full_disk_leaves_no_folder(tiny_disk):
     with pytest.raises(OSError, match="No space left"), atomic_folder(tiny_disk / "new") as folder:
         (folder / "large").write_bytes(bytes(1 << 20))
     assert os.listdir(tiny_disk) == []
@@ -194,7 +194,7 @@ def killed_while_writing(kind, path):
         assert process.wait() == -signal.SIGKILL
 
 
-def test_a_kill_in_the_middle_leaves_the_old_bytes(target):
+def test_kill_in_the_middle_leaves_the_old_bytes(target):
     killed_while_writing("file", target)
     assert target.read_bytes() == OLD
     with atomic_file(target, overwrite=True) as file:  # what the kill left is in nobody's way
@@ -202,7 +202,7 @@ def test_a_kill_in_the_middle_leaves_the_old_bytes(target):
     assert target.read_bytes() == b"new"
 
 
-def test_a_kill_in_the_middle_leaves_no_folder(tmp_path):
+def test_kill_in_the_middle_leaves_no_folder(tmp_path):
     killed_while_writing("folder", tmp_path / "new")
     assert not (tmp_path / "new").exists()
     with atomic_folder(tmp_path / "new") as folder:
@@ -210,7 +210,7 @@ def test_a_kill_in_the_middle_leaves_no_folder(tmp_path):
     assert (tmp_path / "new" / "first").read_bytes() == b"2"
 
 
-def test_an_existing_file_is_refused_before_any_work(target):
+def test_existing_file_is_refused_before_any_work(target):
     with pytest.raises(FileExistsError, match=r"table\.csv exists"), atomic_file(target):
         pytest.fail("the block must not be entered")
     assert untouched(target)
@@ -227,14 +227,14 @@ def links(request, monkeypatch):
         monkeypatch.setattr(gpcanet.utils.atomic.os, "link", refuse)
 
 
-def test_a_file_that_appeared_meanwhile_is_not_replaced(tmp_path, links):
+def test_file_that_appeared_meanwhile_is_not_replaced(tmp_path, links):
     path = tmp_path / "new.bin"
     with pytest.raises(FileExistsError, match="exists"), atomic_file(path):
         path.write_bytes(OLD)
     assert untouched(path)
 
 
-def test_a_file_that_appeared_after_the_last_check_is_not_replaced(tmp_path, monkeypatch):
+def test_file_that_appeared_after_the_last_check_is_not_replaced(tmp_path, monkeypatch):
     path = tmp_path / "new.bin"
     check = gpcanet.utils.atomic.check_target
 
@@ -253,7 +253,7 @@ def test_a_file_that_appeared_after_the_last_check_is_not_replaced(tmp_path, mon
     assert untouched(path)
 
 
-def test_a_new_file_needs_no_links(tmp_path, links):
+def test_new_file_needs_no_hard_links(tmp_path, links):
     path = tmp_path / "new.bin"
     with atomic_file(path) as file:
         file.write(b"new")
@@ -263,7 +263,7 @@ def test_a_new_file_needs_no_links(tmp_path, links):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_folder_is_refused_as_a_file(tmp_path, overwrite):
+def test_folder_is_refused_as_a_file(tmp_path, overwrite):
     with (
         pytest.raises(IsADirectoryError, match="is a folder"),
         atomic_file(tmp_path, overwrite=overwrite),
@@ -271,7 +271,7 @@ def test_a_folder_is_refused_as_a_file(tmp_path, overwrite):
         pytest.fail("the block must not be entered")
 
 
-def test_a_missing_parent_is_named(tmp_path):
+def test_missing_parent_is_named(tmp_path):
     with (
         pytest.raises(FileNotFoundError, match="nowhere does not exist; create it first"),
         atomic_file(tmp_path / "nowhere" / "new.bin"),
@@ -291,7 +291,7 @@ def test_permissions_of_a_file_follow_the_umask(tmp_path, mask, mode):
 # -- folders ------------------------------------------------------------------------------------
 
 
-def test_a_folder_appears_whole_and_its_parents_with_it(tmp_path):
+def test_folder_and_its_parents_are_created(tmp_path):
     path = tmp_path / "a" / "b" / "new"
     with atomic_folder(path) as folder:
         (folder / "first").write_bytes(b"1")
@@ -303,7 +303,7 @@ def test_a_folder_appears_whole_and_its_parents_with_it(tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_in_the_block_leaves_no_folder(tmp_path, error):
+def test_error_in_the_block_leaves_no_folder(tmp_path, error):
     with pytest.raises(error):
         fill_half_of_a_folder(tmp_path / "new", error)
     assert os.listdir(tmp_path) == []
@@ -316,13 +316,13 @@ def test_permissions_of_a_folder_follow_the_umask(tmp_path, mask, mode):
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == mode
 
 
-def test_a_file_in_the_place_of_the_folder_is_an_error(target):
+def test_file_in_the_place_of_the_folder_is_an_error(target):
     with pytest.raises(NotADirectoryError), atomic_folder(target) as folder:
         (folder / "first").write_bytes(b"1")
     assert untouched(target)
 
 
-def test_of_two_makers_of_a_folder_the_first_wins_and_neither_fails(tmp_path):
+def test_first_of_two_folders_is_kept_without_error(tmp_path):
     path = tmp_path / "new"
     with atomic_folder(path) as late:
         (late / "maker").write_text("late")

@@ -79,6 +79,10 @@ def _field_parameters(group: Any) -> list[inspect.Parameter]:
     ]
 
 
+#: Panels at the end of the help.
+LAST_PANELS = ("Running", "Options")
+
+
 class GroupedHelpCommand(TyperCommand):
     """A command whose help lists options under the titles of their panels."""
 
@@ -91,9 +95,9 @@ class GroupedHelpCommand(TyperCommand):
                 panel = getattr(parameter, "rich_help_panel", None)
                 title = "Arguments" if is_argument else panel or "Options"
                 sections.setdefault(title, []).append(record)
-        for title, records in sections.items():
+        for title in sorted(sections, key=lambda title: title in LAST_PANELS):
             with formatter.section(title):
-                formatter.write_dl(records)
+                formatter.write_dl(sections[title])
 
 
 def add_command(app: typer.Typer, name: str | None = None) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import typer
 from gpcanet.cli import options as o
 from gpcanet.cli.console import Console
 from gpcanet.cli.entry import run_app
-from gpcanet.datasets.places import cache_dir
+from gpcanet.datasets.environment import cache_dir
 from gpcanet.errors import InputError
 from gpcanet.utils.atomic import check_target
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpcanet.datasets import Dataset, DataUnavailableError, block_model, load
 from gpcanet.graph import Graph
-from gpcanet.utils.atomic import whole_folder
+from gpcanet.utils.atomic import atomic_folder
 
 from . import child
 from .config import Config, GraphShape
@@ -34,7 +34,7 @@ def stored_graph(shape: GraphShape, config: Config) -> Path:
         config.work_dir.mkdir(parents=True, exist_ok=True)
         config.log(f"generating {shape.n_nodes:,} nodes and {shape.n_edges:,} edges")
         # The folder is created here and not in the child, so that an interrupt removes it.
-        with whole_folder(folder) as part:
+        with atomic_folder(folder) as part:
             outcome = child.run_in_process("graphs.write", shape=asdict(shape), folder=str(part))
             if outcome:
                 raise RuntimeError(f"the graph was not generated: {outcome}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from gpcanet.errors import InputError
-from gpcanet.utils.atomic import whole_file
+from gpcanet.utils.atomic import atomic_file
 
 from .config import SIZES, Config
 from .figures import draw_deep_gcn, draw_growth
@@ -71,7 +71,7 @@ def write_json(path: Path, values: dict[str, Any], *, overwrite: bool) -> None:
     """Write indented JSON, with lists of numbers on one line."""
     text = json.dumps(values, indent=2, allow_nan=False)
     text = re.sub(r"\[[-+.e\d,\s]+\]", lambda found: " ".join(found[0].split()), text)
-    with whole_file(path, overwrite=overwrite) as file:
+    with atomic_file(path, overwrite=overwrite) as file:
         file.write((text + "\n").encode())
 
 
@@ -97,14 +97,14 @@ def write_page(parts: dict[str, dict[str, Any]], folder: Path) -> list[Path]:
     """Write the page, and its figures if matplotlib is installed."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / PAGE]
-    with whole_file(folder / PAGE, overwrite=True) as file:
+    with atomic_file(folder / PAGE, overwrite=True) as file:
         file.write(page(parts).encode())
     if find_spec("matplotlib") is None:
         return written
     for name, (path, draw) in FIGURES.items():
         if name in parts:
             (folder / path).parent.mkdir(exist_ok=True)
-            with whole_file(folder / path, overwrite=True) as file:
+            with atomic_file(folder / path, overwrite=True) as file:
                 draw(parts[name]["results"], file)
             written.append(folder / path)
     return written

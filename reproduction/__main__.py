@@ -14,6 +14,7 @@ from gpcanet.cli import options as o
 from gpcanet.cli.console import Console
 from gpcanet.cli.entry import run_app
 from gpcanet.errors import InputError, UserError
+from gpcanet.utils.atomic import check_distinct_files
 
 if TYPE_CHECKING:
     from .experiments import RowSpec
@@ -102,7 +103,7 @@ def run(
     from .schedule import progress_of
 
     console = Console(quiet=quiet, as_json=as_json)
-    o.check_apart([journal], merge or [])
+    check_distinct_files([journal], merge or [])
     specs = _requested_rows(experiments or [], _split(protocols), pool, _split(datasets))
     if dry_run:
         known = [*([journal] if journal.exists() else []), *(merge or [])]
@@ -309,7 +310,9 @@ def report(
     # A summary may be rendered again in its own folder, where it is written unchanged.
     content = summary.to_json()
     changed = [source for source in sources if source.read_bytes() != content]
-    o.check_apart([folder / f"{name}.{suffix}" for suffix in ("html", "md", "json")], changed)
+    check_distinct_files(
+        [folder / f"{name}.{suffix}" for suffix in ("html", "md", "json")], changed
+    )
     folder.mkdir(parents=True, exist_ok=True)
     with console.phase("writing the report"):
         written = write_report(summary, folder, name, overwrite=force)

@@ -18,7 +18,7 @@ from scipy.special import softmax
 from gpcanet.datasets import Dataset
 from gpcanet.errors import TrainingDivergedError
 from gpcanet.estimators._heads import Head
-from gpcanet.utils.outcome import SPLIT, Training
+from gpcanet.utils.training_result import SPLIT, TrainingResult
 
 from .cells import Setup
 
@@ -58,7 +58,7 @@ class NumpyDraws:
         return survives * np.float32(1 / (1 - self._dropout))
 
 
-def fit_head(Z: np.ndarray, data: Dataset, setup: Setup, seed: int) -> Training:
+def fit_head(Z: np.ndarray, data: Dataset, setup: Setup, seed: int) -> TrainingResult:
     """Train the head of a setup on the training nodes and evaluate it on all parts of the split."""
     nodes = {name: getattr(data, name) for name in SPLIT}
     started = time.perf_counter()
@@ -66,7 +66,7 @@ def fit_head(Z: np.ndarray, data: Dataset, setup: Setup, seed: int) -> Training:
         head = Head(setup["C"], unit_rows=setup["unit_rows"])
         head.fit(Z[nodes["train"]], data.y[nodes["train"]])
         classes = np.unique(data.y[nodes["train"]])
-        result = Training(
+        result = TrainingResult(
             accuracy={
                 name: _accuracy(classes[head.predict_proba(Z[rows]).argmax(1)] == data.y[rows])
                 for name, rows in nodes.items()
@@ -95,13 +95,13 @@ def _train_by_adam(
     nodes: dict[str, np.ndarray],
     setup: Setup,
     draws: Draws,
-) -> Training:
+) -> TrainingResult:
     hidden = [] if setup["head"] == "linear" else [Z.shape[1]]
     weights = draws.weights([Z.shape[1], *hidden, data.n_classes])
     adam = Adam(weights, setup["lr"], setup["weight_decay"])
     truth = np.eye(data.n_classes, dtype=np.float32)[data.y[nodes["train"]]]
     rows = {name: np.ascontiguousarray(Z[found], np.float32) for name, found in nodes.items()}
-    result = Training()
+    result = TrainingResult()
     for epoch in range(1, setup["epochs"] + 1):
         loss, gradients = loss_and_gradients(weights, rows["train"], truth, draws)
         if not math.isfinite(loss):
@@ -111,7 +111,7 @@ def _train_by_adam(
             accuracy = _accuracies(weights, rows, data, nodes, ["validation"])
             if accuracy["validation"] >= result.accuracy.get("validation", 0):
                 accuracy = _accuracies(weights, rows, data, nodes, SPLIT)  # possibly the best
-            result.take(epoch, loss, accuracy, later=setup["later_of_ties"])
+            result.add_evaluation(epoch, loss, accuracy, later=setup["later_of_ties"])
     return result
 
 

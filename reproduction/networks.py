@@ -16,7 +16,7 @@ from gpcanet.nn.training.data import NodeData, prepare_edges
 from gpcanet.nn.training.loop import train
 from gpcanet.nn.training.settings import Settings
 from gpcanet.nn.training.zoo import build_initialized_model
-from gpcanet.utils.outcome import Training
+from gpcanet.utils.training_result import TrainingResult
 
 from .cells import Cell, Split
 from .embeddings import upper_triangle_vectors
@@ -37,7 +37,7 @@ def _node_data(dataset: str, split: Split, loader: DatasetLoader) -> NodeData:
     return NodeData.of(loader.split(dataset, split))
 
 
-def train_network(cell: Cell, loader: DatasetLoader) -> Training:
+def train_network(cell: Cell, loader: DatasetLoader) -> TrainingResult:
     """Build, initialise and train the model of a cell."""
     setup, seed = cell.setup, cell.seed
     data = _node_data(setup.dataset, cell.split, loader)

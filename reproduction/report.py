@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpcanet.errors import InputError
-from gpcanet.utils.atomic import check_target, whole_file
+from gpcanet.utils.atomic import atomic_file, check_target
 
 from .document import document
 from .figures import draw_figures
@@ -63,6 +63,6 @@ def write_report(summary: Summary, folder: Path, name: str, *, overwrite: bool) 
     for path in contents:
         check_target(path, overwrite=overwrite)
     for path, content in contents.items():
-        with whole_file(path, overwrite=overwrite) as file:
+        with atomic_file(path, overwrite=overwrite) as file:
             file.write(content)
     return list(contents)

@@ -1,4 +1,4 @@
-"""python -m gpcanet is gpcanet."""
+"""``python -m gpcanet`` runs the command ``gpcanet``."""
 
 from .cli import main
 

@@ -1,8 +1,10 @@
-"""Errors that the user can act on, apart from errors in this package.
+"""Errors that the user can correct.
 
-The command line prints these in one line and exits with 2. Any other exception is an internal
+The command line prints them in one line and exits with 2. Any other exception is an internal
 error: it shows its traceback and exits with 1.
 """
+
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -17,17 +19,59 @@ class InputTypeError(UserError, TypeError):
     """An argument has a type that cannot be used."""
 
 
+class ParameterError(InputError):
+    """A parameter has a value that cannot be used.
+
+    The parts of the message are attributes, so that the command line can name its own option.
+
+    Examples
+    --------
+    >>> raise ParameterError("beta", "1.4", "must be in [0, 1]")
+    Traceback (most recent call last):
+    gpcanet.errors.ParameterError: beta=1.4 must be in [0, 1]
+    """
+
+    def __init__(self, parameter: str, value: str, reason: str) -> None:
+        super().__init__(parameter, value, reason)  # as args, so that it can be pickled
+        self.parameter, self.value, self.reason = parameter, value, reason
+
+    def __str__(self) -> str:
+        return f"{self.parameter}={self.value} {self.reason}"
+
+
 class DataError(InputError):
     """A file is damaged, malformed, or does not match the other files."""
+
+
+class UnknownNodeError(DataError):
+    """A file contains a node that the features do not contain."""
+
+    def __init__(self, problem: str, hint: str = "") -> None:
+        super().__init__(problem, hint)
+        self.problem, self.hint = problem, hint
+
+    def __str__(self) -> str:
+        return f"{self.problem}; add it there or pass drop_unknown=True{self.hint}"
 
 
 class DataUnavailableError(DataError):
     """A dataset could not be obtained from any of its sources."""
 
 
+class OutputExistsError(UserError, FileExistsError):
+    """An output file exists, and replacing it was not requested."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path} exists; choose another name or pass overwrite=True"
+
+
 class TrainingDivergedError(InputError):
-    """The loss, a weight or an output is not finite any more."""
+    """The loss, a weight or an output is no longer finite."""
 
 
 class DataWarning(UserWarning):
-    """Files were read in a way that is probably not what the user meant."""
+    """Files were read in a way that is probably not intended."""

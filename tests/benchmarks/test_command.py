@@ -112,7 +112,7 @@ def test_interrupt_keeps_only_finished_parts(tmp_path):
     out, err = process.communicate(timeout=100)
     assert process.returncode == 130, err
     assert out == ""
-    assert err.splitlines()[-1] == "benchmarks: interrupted; nothing was left half-written"
+    assert err.splitlines()[-1] == "benchmarks: interrupted; no incomplete file was left"
     assert written() == ["bench/step.json"]
     assert not list((tmp_path / "work").glob(".*"))
 

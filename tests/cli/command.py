@@ -15,7 +15,7 @@ from own_files import write
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run of the command ended."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -24,13 +24,13 @@ class Ended:
 
     @property
     def complaint(self):
-        """What was wrong with the input: one line, and nothing else said."""
+        """The error message, which must be the only output."""
         assert len(self.err.splitlines()) == 1, self.err
         return self.complaint_after_notes
 
     @property
     def complaint_after_notes(self):
-        """The same where notes on the data came first."""
+        """The error message after notes about the data."""
         assert self.code == 2, self
         assert self.out == ""
         *notes, last = self.err.splitlines()
@@ -39,7 +39,7 @@ class Ended:
         return last.removeprefix(f"{self.program}: ")
 
 
-#: What the tests say about the environment; nothing here may reach the network.
+#: Environment of the tests, without a network.
 SETTINGS = {"GPCANET_OFFLINE": "1", "TERM": "dumb", "COLUMNS": "80"}
 UNSET = ("GPCANET_DATA_DIR", "GPCANET_DEBUG", "NO_COLOR", "FORCE_COLOR", "PYTHONUNBUFFERED")
 

@@ -1,4 +1,4 @@
-"""Bad files, full disks, signals and odd surroundings: one line, an exit code, nothing broken."""
+"""Bad files, full disks, signals and unusual environments: one line and an exit code."""
 
 import errno
 import json
@@ -44,7 +44,7 @@ def write_small(features=FEATURES, edges=EDGES):
         (bytes(range(256)) * 9, EDGES, ["f.csv"]),
     ],
 )  # fmt: skip
-def test_malformed_files_are_told_by_name_and_line(gpcanet, features, edges, reasons):
+def test_malformed_files_are_reported_by_name_and_line(gpcanet, features, edges, reasons):
     complaint = gpcanet(*write_small(features, edges)).complaint
     assert [reason for reason in reasons if reason not in complaint] == []
     assert not Path("z.csv").exists()
@@ -55,10 +55,10 @@ def test_malformed_files_are_told_by_name_and_line(gpcanet, features, edges, rea
     [
         (["-f", "nowhere.csv"], "nowhere.csv does not exist"),
         (["-f", "folder.csv"], "folder.csv is a folder"),
-        (["-f", "f"], "without a suffix"),
+        (["-f", "f"], "one without a suffix"),
         (["-e", "damaged.parquet"], "damaged.parquet"),
-        (["-f", "damaged.npz"], "damaged.npz is no readable npz"),
-        (["-f", "objects.npy"], "it holds Python objects"),
+        (["-f", "damaged.npz"], "damaged.npz is not a readable npz"),
+        (["-f", "objects.npy"], "Object arrays cannot be loaded"),
         (["-k", "3"], "--components 3 must be in [1, 2]"),
         (["-k", "0"], "--components 0 must be"),
         (["--id", "name"], "has no column 'name'"),
@@ -70,7 +70,7 @@ def test_malformed_files_are_told_by_name_and_line(gpcanet, features, edges, rea
         (["--beta", "0.5"], ""),
     ],
 )
-def test_files_and_columns_that_are_not_there_are_told(gpcanet, options, reason):
+def test_missing_files_and_columns_are_reported(gpcanet, options, reason):
     args = write_small()
     Path("folder.csv").mkdir()
     Path("f").write_text(FEATURES)
@@ -87,7 +87,7 @@ def test_no_edges_and_no_neighbors_names_both_options(gpcanet):
     assert "--edges or --neighbors" in complaint
 
 
-def test_unknown_nodes_are_dropped_where_that_is_wished(gpcanet):
+def test_unknown_nodes_are_dropped_with_the_option(gpcanet):
     ended = gpcanet(*write_small(FEATURES, EDGES + "2,9\n"), "--drop-unknown", "--json")
     assert (ended.code, json.loads(ended.out)["edges"]) == (0, 2)
 
@@ -124,7 +124,7 @@ def test_as_a_process_bad_input_is_one_line_and_a_pickle_is_not_run():
     assert "No such option: --alhpa" in process("embed", "digits", "--alhpa", "3").complaint
 
 
-def test_who_debugs_sees_the_traceback():
+def test_debug_variable_shows_the_traceback():
     ended = process("embed", "digits", GPCANET_DEBUG="1")
     assert ended.code == 1
     assert ended.err.startswith("Traceback")
@@ -141,7 +141,7 @@ main()
 """
 
 
-def test_an_internal_error_shows_its_traceback_and_exits_with_1():
+def test_internal_error_shows_its_traceback_and_exits_with_1():
     ended = process("embed", "digits", "-o", "z.csv", code=FAILING)
     assert ended.code == 1
     assert ended.err.startswith("Traceback (most recent call last):")
@@ -181,13 +181,13 @@ def test_bad_input_exits_with_2_and_one_line(gpcanet, args):
 
 
 @pytest.mark.parametrize("seed", [2**64, 10**30])
-def test_a_seed_that_torch_cannot_take_is_bad_input(gpcanet, seed):
+def test_seed_that_torch_cannot_take_is_bad_input(gpcanet, seed):
     pytest.importorskip("torch_geometric")
     ended = gpcanet("train", "digits", "--seed", seed)
-    assert ended.complaint == f"--seed {seed} must be less than 2**64, as torch needs it"
+    assert ended.complaint.startswith(f"--seed {seed} must be in [0, ")
 
 
-def test_too_little_memory_is_told(gpcanet, monkeypatch):
+def test_memory_error_is_reported(gpcanet, monkeypatch):
     def load(self, console):
         raise MemoryError
 
@@ -199,7 +199,7 @@ def test_too_little_memory_is_told(gpcanet, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_to(gpcanet):
+def test_folder_that_may_not_be_written_to(gpcanet):
     args = write_small()
     Path("locked").mkdir(mode=0o500)
     assert "locked" in gpcanet(*args[:-1], "locked/z.csv").complaint_after_notes
@@ -222,7 +222,7 @@ def tiny_disk(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
-def test_a_full_disk_leaves_the_old_output(gpcanet, tiny_disk, suffix):
+def test_full_disk_leaves_the_old_output(gpcanet, tiny_disk, suffix):
     old = tiny_disk / f"z.{suffix}"
     old.write_text("old")
     ended = gpcanet("embed", "digits", "-o", old, "--force")
@@ -231,7 +231,7 @@ def test_a_full_disk_leaves_the_old_output(gpcanet, tiny_disk, suffix):
     assert list(tiny_disk.iterdir()) == [old]
 
 
-def test_a_failing_write_leaves_the_old_output(gpcanet, monkeypatch):
+def test_failing_write_leaves_the_old_output(gpcanet, monkeypatch):
     def fsync(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -259,19 +259,19 @@ main()
 ENDINGS = {signal.SIGINT: 130, signal.SIGTERM: 130, signal.SIGKILL: -signal.SIGKILL}
 
 
-def test_an_interrupt_during_the_work_is_told(gpcanet, monkeypatch):
+def test_interrupt_is_reported(gpcanet, monkeypatch):
     def fit_transform(*_, **__):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(60)
 
     monkeypatch.setattr("gpcanet.estimators.gpca.GPCA.fit_transform", fit_transform)
     ended = gpcanet(*write_small(), "-q")
-    message = "gpcanet: interrupted; nothing was left half-written\n"
+    message = "gpcanet: interrupted; no incomplete file was left\n"
     assert (ended.code, ended.out, ended.err) == (130, "", message)
     assert not Path("z.csv").exists()
 
 
-def test_signals_leave_the_old_output_and_no_litter():
+def test_signals_leave_the_old_output_and_no_temporary_file():
     args = [str(Path(arg).absolute()) if arg.endswith(".csv") else arg for arg in write_small()]
     running = {}
     for sent in ENDINGS:
@@ -295,7 +295,7 @@ def test_signals_leave_the_old_output_and_no_litter():
         assert out == ""
         assert folder.joinpath("z.csv").read_text() == "old"
         if sent != signal.SIGKILL:
-            assert err.splitlines()[-1] == "gpcanet: interrupted; nothing was left half-written"
+            assert err.splitlines()[-1] == "gpcanet: interrupted; no incomplete file was left"
             assert "Traceback" not in err
             assert sorted(path.name for path in folder.iterdir()) == ["reached", "z.csv"]
 
@@ -328,7 +328,7 @@ def started(*args, **kwargs):
     )  # fmt: skip
 
 
-def test_a_reader_who_has_had_enough_is_no_error():
+def test_closed_pipe_is_not_an_error():
     for args in (["datasets", "list"], ["--version"]):
         reading, writing = os.pipe()
         os.close(reading)
@@ -338,13 +338,13 @@ def test_a_reader_who_has_had_enough_is_no_error():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_result_that_cannot_be_printed_is_an_error():
+def test_result_that_cannot_be_printed_is_an_error():
     with open("/dev/full", "w") as full:
         done = started("--version", stdout=full)
     assert (done.returncode, done.stderr) == (2, "gpcanet: No space left on device\n")
 
 
-def test_closed_streams_are_no_fault_and_nothing_strays_into_the_result():
+def test_closed_streams_are_not_an_error():
     command = f'"{sys.executable}" -m gpcanet'
     done = subprocess.run(
         f"{command} datasets fetch digits --json 2>&-; {command} --version >&-",

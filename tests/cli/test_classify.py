@@ -1,4 +1,4 @@
-"""gpcanet classify: what it predicts, and what it says about that."""
+"""gpcanet classify: predictions and report."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,7 @@ def blocks(tmp_path_factory):
 # -- predictions -------------------------------------------------------------------------------
 
 
-def test_a_public_split_is_learnt_from_and_judged_by(gpcanet):
+def test_split_of_a_dataset_is_used(gpcanet):
     data = load("digits")
     ended = gpcanet("classify", "digits", "-a", 10, "--json", "-o", "p.parquet")
     assert ended.code == 0, ended.err
@@ -72,7 +72,7 @@ def test_a_public_split_is_learnt_from_and_judged_by(gpcanet):
     assert told["decided"]["C"] == 0.3
 
 
-def test_without_a_split_the_report_is_honest_and_the_predictions_use_all_labels(gpcanet, blocks):
+def test_without_a_split_the_report_uses_held_out_labels_and_predictions_use_all(gpcanet, blocks):
     ended = gpcanet("classify", *blocks, "--json", "-o", "p.csv", "--save-model", "m.safetensors")
     report = json.loads(ended.out)["report"]
     data = load_files(blocks[1], blocks[3])
@@ -82,16 +82,16 @@ def test_without_a_split_the_report_is_honest_and_the_predictions_use_all_labels
     assert ids == data.graph.node_ids.tolist()
     assert predicted == model.transduction_.tolist()
     np.testing.assert_allclose(P, model.label_distributions_, rtol=0, atol=1e-12)
-    # Two of twelve labels of each class are kept back, and the model judged has not seen them.
+    # Two of twelve labels of each class are held out.
     assert [row["nodes"] for row in report["per_class"]] == [2, 2, 2]
     assert report["judged"] == 6
     assert json.loads(ended.out)["labelled"] == len(names)
-    # What is saved is the model that wrote the predictions.
+    # The saved model is the one that wrote the predictions.
     assert gpcanet("classify", *blocks, "--model", "m.safetensors", "-o", "again.csv").code == 0
     assert Path("again.csv").read_bytes() == Path("p.csv").read_bytes()
 
 
-def test_the_labels_kept_back_are_not_learnt_from(gpcanet, blocks, monkeypatch):
+def test_held_out_labels_are_not_used_for_fitting(gpcanet, blocks, monkeypatch):
     seen = []
     fit = GPCAClassifier.fit
 
@@ -119,7 +119,7 @@ def test_the_labels_kept_back_are_not_learnt_from(gpcanet, blocks, monkeypatch):
     assert len(kept_back("--test-share", 0.5)) == 18
 
 
-def test_a_split_column_is_followed(gpcanet, blocks):
+def test_split_column_is_used(gpcanet, blocks):
     split = np.tile(["train", "test", "val", "test", "", "train"], 6)
     write({"id": read_table(Path(blocks[1]))["id"], "topic": labels_of(blocks).tolist(),
            "part": split}, Path("labels.tsv"))  # fmt: skip
@@ -159,7 +159,7 @@ def test_options_reach_the_classifier(gpcanet):
         assert np.abs(P - fit(**others)).max() > 1e-6, f"{name} makes no difference here"
 
 
-def test_integer_labels_and_ids_stay_integers_under_the_names_of_the_user(gpcanet):
+def test_integer_labels_and_ids_stay_integers(gpcanet):
     args = write_blocks(Path(), names=np.array([7, 30, -5]))
     ids = np.arange(36) * 10
     table = read_table(Path(args[1])).drop_columns("id").append_column("paper", [ids])
@@ -198,14 +198,11 @@ def test_some_nodes_without_a_label_get_one(gpcanet):
 # -- the report as shown -----------------------------------------------------------------------
 
 
-def test_the_report_is_shown_as_tables_of_the_numbers_in_json(gpcanet, blocks):
+def test_report_is_shown_as_tables_of_the_numbers_in_json(gpcanet, blocks):
     told = json.loads(gpcanet("classify", *blocks, "--json", "--test-share", 0.5).out)["report"]
     assert told["accuracy"] < 1
     shown = gpcanet("classify", *blocks, "--test-share", 0.5).out.splitlines()
-    assert (
-        shown[0]
-        == f"accuracy {100 * told['accuracy']:.1f} % on 18 nodes whose labels were kept back"
-    )
+    assert shown[0] == f"accuracy {100 * told['accuracy']:.1f} % on 18 nodes with held-out labels"
     low, high = told["interval95"]
     assert shown[1].startswith(f"(95 % interval {100 * low:.1f} to {100 * high:.1f}; ")
     cells = [line.split() for line in shown]
@@ -218,14 +215,14 @@ def test_the_report_is_shown_as_tables_of_the_numbers_in_json(gpcanet, blocks):
     assert shown[-1].startswith("(")
 
 
-def test_many_classes_are_reported_by_their_mix_ups(gpcanet):
+def test_many_classes_are_reported_by_their_confusions(gpcanet):
     args = write_blocks(Path(), names=np.array([f"c{i:02d}" for i in range(13)]))
     relabel(args, np.random.default_rng(0).permutation(labels_of(args)).tolist())
     ended = gpcanet("classify", *args, "-a", 10)
     assert ended.code == 0, ended.err
     assert max(map(len, ended.out.splitlines())) <= 80
     heading, *mixed = ended.out.split("\n\n")[2].splitlines()
-    assert heading.split() == ["true", "class", "taken", "for", "nodes"]
+    assert heading.split() == ["true", "class", "predicted", "as", "nodes"]
     assert 1 <= len(mixed) <= 10
     counts = [int(line.split()[2]) for line in mixed]
     assert counts == sorted(counts, reverse=True)
@@ -234,7 +231,7 @@ def test_many_classes_are_reported_by_their_mix_ups(gpcanet):
 # -- few labels, and none ----------------------------------------------------------------------
 
 
-def test_a_class_with_a_single_label_is_learnt_and_never_kept_back(gpcanet):
+def test_single_label_of_a_class_is_never_held_out(gpcanet):
     args = write_blocks(Path())
     labels = labels_of(args)
     labels[1:PER_CLASS] = ""
@@ -247,17 +244,17 @@ def test_a_class_with_a_single_label_is_learnt_and_never_kept_back(gpcanet):
 
 
 @pytest.mark.parametrize("options", [["--test-share", "0"], ["--test-share", "0.01"]])
-def test_where_nothing_is_kept_back_there_is_no_report_and_that_is_said(gpcanet, blocks, options):
+def test_without_held_out_labels_there_is_a_note_and_no_report(gpcanet, blocks, options):
     ended = gpcanet("classify", *blocks, *options, "--json", "-o", "p.csv")
     assert ended.code == 0
     assert json.loads(ended.out)["report"] is None
-    assert "no report: no label was kept back" in ended.err
+    assert "no report: no labels were held out" in ended.err
     assert "accuracy" not in gpcanet("classify", *blocks, *options).out
     assert len(read_predictions(Path("p.csv"))[0]) == 36
 
 
 @pytest.mark.parametrize("share", ["1", "-0.1", "nan", "1.5"])
-def test_a_share_out_of_range_is_refused(gpcanet, share):
+def test_share_out_of_range_is_refused(gpcanet, share):
     complaint = gpcanet("classify", "digits", "--test-share", share).complaint
     assert "must be at least 0 and less than 1" in complaint
 
@@ -267,10 +264,10 @@ def test_a_share_out_of_range_is_refused(gpcanet, share):
     [
         ([""] * 36, {}, "no node has a label; give --labels, or --label with a column of features"),
         (["one"] * 36, {}, "y has the one class 'one'; at least 2 are needed"),
-        (["a", "b"] * 18, {"split": ["test"] * 36}, "the split has no labelled node for train"),
+        (["a", "b"] * 18, {"split": ["test"] * 36}, "the split has no labelled training node"),
     ],
 )  # fmt: skip
-def test_labels_that_cannot_be_learnt_from_are_an_error(gpcanet, labels, columns, reason):
+def test_unusable_labels_are_an_error(gpcanet, labels, columns, reason):
     args = write_blocks(Path())
     relabel(args, labels, **columns)
     assert reason in gpcanet("classify", *args, "-o", "p.csv").complaint_after_notes
@@ -285,7 +282,7 @@ def test_no_column_of_labels_at_all_is_an_error(gpcanet, blocks):
 # -- saved classifiers -------------------------------------------------------------------------
 
 
-def test_a_saved_classifier_judges_other_files(gpcanet, blocks):
+def test_saved_classifier_is_evaluated_on_other_files(gpcanet, blocks):
     assert gpcanet("classify", *blocks, "--save-model", "m.safetensors").code == 0
     other = write_blocks(Path(), seed=5, name="other", signal=0.7)
     ended = gpcanet("classify", *other, "--model", "m.safetensors", "-o", "p.csv", "--json")
@@ -295,14 +292,14 @@ def test_a_saved_classifier_judges_other_files(gpcanet, blocks):
     report = json.loads(ended.out)["report"]
     assert report["judged"] == 36
     assert report["accuracy"] == np.mean(np.array(predicted) == labels_of(other))
-    # Nobody kept these labels back from the model, as far as the command can know.
+    # The command does not know whether the model was fitted on these labels.
     shown = gpcanet("classify", *other, "--model", "m.safetensors").out
-    assert "on 36 labelled nodes, which the model may have learnt from\n" in shown
-    assert "kept back" not in shown
+    assert "on 36 labelled nodes, which may include training nodes of the model\n" in shown
+    assert "held-out" not in shown
     assert gpcanet("classify", *other, "--model", "m.safetensors", "--ignore", "label").code == 0
 
 
-def test_a_class_that_the_model_has_not_learnt_counts_as_missed(gpcanet, blocks):
+def test_unknown_class_counts_as_misclassified(gpcanet, blocks):
     assert gpcanet("classify", *blocks, "--save-model", "m.safetensors").code == 0
     other = write_blocks(Path(), names=np.array(["alpha", "delta", "gamma"]), name="other")
     ended = gpcanet("classify", *other, "--model", "m.safetensors", "-o", "p.csv", "--json")
@@ -314,7 +311,7 @@ def test_a_class_that_the_model_has_not_learnt_counts_as_missed(gpcanet, blocks)
     assert Path("p.csv").exists()
 
 
-def test_a_saved_model_finds_its_features_by_name(gpcanet, blocks):
+def test_saved_model_finds_its_features_by_name(gpcanet, blocks):
     assert gpcanet("classify", *blocks, "--save-model", "m.safetensors").code == 0
     before = gpcanet("classify", *blocks, "--model", "m.safetensors", "-o", "a.csv")
     assert before.code == 0
@@ -329,8 +326,17 @@ def test_a_saved_model_finds_its_features_by_name(gpcanet, blocks):
     assert "lacks the feature 'x0' that the model needs" in ended.complaint_after_notes
 
 
-@pytest.mark.parametrize("options", [["--alpha", 3], ["-k", 2], ["--beta", 0.1], ["--seed", 1]])
-def test_a_saved_model_keeps_its_settings(gpcanet, blocks, options):
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        (["--alpha", 3], "--alpha"),
+        (["-k", 2], "--components"),
+        (["--beta", 0.1], "--beta"),
+        (["--seed", 1], "--seed"),
+        (["-k", 2, "--test-share", 0.5], "--components, --test-share"),
+    ],
+)
+def test_saved_model_keeps_its_settings(gpcanet, blocks, options, option):
     assert gpcanet("classify", *blocks, "--save-model", "m.safetensors").code == 0
     ended = gpcanet("classify", *blocks, "--model", "m.safetensors", *options)
-    assert "brings its own settings; leave out" in ended.complaint
+    assert f"has its own settings; leave out {option}" in ended.complaint

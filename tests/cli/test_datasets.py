@@ -34,7 +34,7 @@ def test_list_shows_every_dataset_with_its_size(gpcanet):
     assert ended.err == ""
 
 
-def test_list_in_json_has_all_there_is_to_know(gpcanet):
+def test_list_as_json_is_complete(gpcanet):
     told = json.loads(gpcanet("datasets", "list", "--json").out)["datasets"]
     assert [row["name"] for row in told] == names()
     assert all(row["licence"] and row["citation"] for row in told)
@@ -57,15 +57,15 @@ def test_info_has_licence_and_citation(gpcanet, name):
     assert (told["licence"], told["citation"]) == (of.licence, of.citation)
 
 
-def test_an_unknown_name_is_told_before_anything_is_fetched(gpcanet, loaded):
+def test_unknown_name_is_an_error_before_any_download(gpcanet, loaded):
     for args in (["fetch", "digits", "nope"], ["info", "nope"]):
         complaint = gpcanet("datasets", *args).complaint
-        assert complaint == f"dataset 'nope' is not known; there are {', '.join(names())}"
+        assert complaint == f"dataset 'nope' is unknown; use one of {', '.join(names())}"
     assert loaded == []
     assert "names" in gpcanet("datasets", "fetch").complaint
 
 
-def test_fetching_what_needs_no_network(gpcanet):
+def test_fetch_of_a_dataset_without_download(gpcanet):
     ended = gpcanet("datasets", "fetch", "digits")
     assert (ended.code, ended.out) == (0, "ready: digits\n")
     assert "digits: 1,797 nodes" in ended.err
@@ -79,11 +79,11 @@ def test_offline_says_what_to_do(gpcanet, tmp_path):
     assert "offline" in complaint.lower()
     assert not list((tmp_path / "cache").rglob("*.part"))
     complaint = gpcanet("datasets", "fetch", "cora", "--data-dir", "nowhere").complaint
-    assert complaint.startswith("--data-dir names nowhere")
+    assert complaint.startswith("Invalid value for '--data-dir': dir 'nowhere' does not exist")
 
 
 @pytest.mark.real_data
 @pytest.mark.skipif(not DATA_DIR, reason="GPCANET_DATA_DIR is not set")
-def test_a_folder_of_the_user_serves_without_a_network(gpcanet):
+def test_data_dir_is_used_without_a_network(gpcanet):
     ended = gpcanet("datasets", "fetch", "cora", "citeseer", "--data-dir", DATA_DIR)
     assert (ended.code, ended.out) == (0, "ready: cora, citeseer\n")

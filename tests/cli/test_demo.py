@@ -1,7 +1,8 @@
-"""gpcanet demo: a table and a picture, with a network or without."""
+"""gpcanet demo: a table and a figure, with or without a network."""
 
 import json
 import os
+import re
 import struct
 import sys
 import time
@@ -20,12 +21,12 @@ def png_size(path):
 
 
 @pytest.mark.usefixtures("small_search")
-def test_offline_it_uses_digits_says_so_and_draws(gpcanet):
+def test_offline_demo_uses_digits_with_a_note(gpcanet):
     pytest.importorskip("matplotlib")
     ended = gpcanet("demo")
     assert ended.code == 0, ended.err
-    assert "Cora cannot be had here" in ended.err
-    assert "Instead, scikit-learn's digits" in ended.err
+    assert "Cora is not available" in ended.err
+    assert "Using the digits of scikit-learn instead" in ended.err
     lines = ended.out.splitlines()
     assert lines[0].split() == ["digits,", "test", "accuracy", "in", "%", "here", "seconds"]
     accuracies = {line.rsplit(None, 2)[0]: float(line.split()[-2]) for line in lines[1:9]}
@@ -41,11 +42,11 @@ def test_offline_it_uses_digits_says_so_and_draws(gpcanet):
 
 
 @pytest.mark.usefixtures("small_search")
-def test_without_matplotlib_there_is_a_note_and_no_picture(gpcanet, monkeypatch):
+def test_without_matplotlib_there_is_a_note_and_no_figure(gpcanet, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ended = gpcanet("demo", "--json", "--offline")
     assert ended.code == 0, ended.err
-    assert "No picture: matplotlib is missing; pip install 'gpcanet[report]'." in ended.err
+    assert "No figure: matplotlib is not installed; pip install 'gpcanet[report]'." in ended.err
     told = json.loads(ended.out)
     assert (told["dataset"], told["picture"], len(told["rows"])) == ("digits", None, 8)
     assert not any(row.get("paper") for row in told["rows"])
@@ -56,11 +57,11 @@ def test_without_matplotlib_there_is_a_note_and_no_picture(gpcanet, monkeypatch)
     ("options", "reason"),
     [
         ([], "demo.png exists; choose another name or use --force to replace it"),
-        (["--picture", "here.jpg"], "here.jpg: a picture is drawn as .png, .pdf or .svg"),
+        (["--picture", "here.jpg"], "here.jpg: the figure must be a .png, .pdf or .svg file"),
         (["--picture", "nowhere/demo.png"], "folder nowhere does not exist"),
     ],
 )
-def test_a_picture_that_cannot_be_written_is_refused_at_once(gpcanet, monkeypatch, options, reason):
+def test_invalid_picture_is_an_error_before_loading(gpcanet, monkeypatch, options, reason):
     def load(*args, **kwargs):
         raise AssertionError("data was loaded")
 
@@ -72,13 +73,14 @@ def test_a_picture_that_cannot_be_written_is_refused_at_once(gpcanet, monkeypatc
 
 @pytest.mark.real_data
 @pytest.mark.skipif(not DATA_DIR, reason="GPCANET_DATA_DIR is not set")
-def test_cora_beside_the_figures_of_the_paper():
+def test_accuracies_on_cora_agree_with_the_paper():
     Path("demo.png").write_text("old")
     start = time.perf_counter()
     ended = process("demo", "--force", GPCANET_DATA_DIR=DATA_DIR)
     seconds = time.perf_counter() - start
     assert ended.code == 0, ended.err
-    rows = {line[:40].strip(): line[40:].split() for line in ended.out.splitlines()}
+    lines = [re.split(r"\s{2,}", line) for line in ended.out.splitlines()]
+    rows = {title: numbers for title, *numbers in lines}
     paper = {alpha: rows[f"GPCA, alpha = {alpha}"][1] for alpha in (1, 5, 10, 20, 50)}
     assert paper == {1: "72.6", 5: "81.0", 10: "82.2", 20: "82.0", 50: "81.1"}
     for alpha, figure in paper.items():

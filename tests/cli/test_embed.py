@@ -1,4 +1,4 @@
-"""gpcanet embed: what it writes is what GPCA computes."""
+"""gpcanet embed writes the embedding that GPCA computes."""
 
 import json
 import shutil
@@ -60,7 +60,7 @@ def test_files_give_what_gpca_computes(gpcanet, features, edges, output):
     assert "30 nodes, 60 edges" in ended.err
 
 
-def test_a_dataset_by_name_gives_what_gpca_computes(gpcanet):
+def test_dataset_by_name_gives_what_gpca_computes(gpcanet):
     data = load("digits")
     assert gpcanet("embed", "digits", "-k", 4, "-o", "z.npz").code == 0
     ids, Z = read_embedding(Path("z.npz"))
@@ -116,7 +116,7 @@ def test_validation_and_test_labels_of_files_do_not_change_the_embedding(gpcanet
     assert len(set(embeddings)) == 1
 
 
-def test_a_saved_model_gives_the_same_bytes_and_takes_other_files(gpcanet):
+def test_saved_model_gives_the_same_bytes_and_accepts_other_files(gpcanet):
     source = make_source(IDS)
     files = write_files(source)
     write_labels(source, Path("labels.csv"))
@@ -140,7 +140,7 @@ def test_a_saved_model_gives_the_same_bytes_and_takes_other_files(gpcanet):
     assert not Path("z.csv").exists()
 
 
-def test_a_model_alone_may_be_saved(gpcanet):
+def test_model_alone_may_be_saved(gpcanet):
     source = make_source(IDS)
     ended = gpcanet("embed", *write_files(source), "-k", 2, "--save-model", "m.safetensors")
     assert ended.code == 0
@@ -164,7 +164,7 @@ def directed():
 
 
 @pytest.mark.filterwarnings("ignore::gpcanet.GraphWarning")
-def test_what_a_few_steps_leave_unmeasured_is_not_told(gpcanet, directed):
+def test_fixed_iterations_give_no_residual_and_objective(gpcanet, directed):
     told = json.loads(gpcanet(*directed, "--json", "--iterations", "5").out)
     assert told["iterations"] == 5
     assert not {"residual", "objective"} & set(told)
@@ -225,18 +225,18 @@ def never_loaded(monkeypatch):
         (["--save-model", "old.safetensors"], "old.safetensors exists"),
         (["-o", "folder.csv", "--force"], "folder.csv is a folder"),
         (["-o", "nowhere/z.csv"], "folder nowhere does not exist"),
-        (["-o", "z.xlsx"], "z.xlsx: results are written as .parquet, .csv, .npz"),
-        (["-o", "z"], "z: results are written as"),
+        (["-o", "z.xlsx"], "z.xlsx: results must be a .parquet, .csv, .npz file"),
+        (["-o", "z"], "z: results must be a"),
         (["-o", "z.csv", "--save-model", "z.csv"], "z.csv: models are saved as .safetensors"),
         (["-o", "z.csv", "--model", "a", "--save-model", "b"], "give one"),
         (["-o", "z.csv", "--model", "nowhere.safetensors"], "nowhere.safetensors is not a file"),
         (["-o", "z.csv", "--model", "old.csv"], "old.csv is not a model of GPCANet, or is damaged"),
-        (["-o", "z.csv", "--alpha", "-1"], "alpha=-1.0 must be"),
-        (["-o", "z.csv", "--beta", "1.5"], "beta=1.5 must be"),
-        (["-o", "z.csv", "--normalization", "both"], "normalization='both' must be"),
+        (["-o", "z.csv", "--alpha", "-1"], "--alpha -1.0 must be"),
+        (["-o", "z.csv", "--beta", "1.5"], "--beta 1.5 must be"),
+        (["-o", "z.csv", "--normalization", "both"], "--normalization 'both' must be"),
     ],
 )
-def test_bad_options_are_refused_before_the_work(gpcanet, command, options, reason):
+def test_bad_options_are_an_error_before_loading(gpcanet, command, options, reason):
     Path("old.csv").write_text("old")
     Path("old.safetensors").write_text("old")
     Path("folder.csv").mkdir()
@@ -260,14 +260,14 @@ def test_bad_options_are_refused_before_the_work(gpcanet, command, options, reas
             ["digits", "--neighbors", "3", "-o", "z.csv"],
             "--neighbors is for files; digits has all it needs",
         ),
-        (["dig", "-o", "z.csv"], "dataset 'dig' is not known; there are cora, citeseer"),
+        (["dig", "-o", "z.csv"], "dataset 'dig' is unknown; use one of cora, citeseer"),
         (["cora", "-o", "z.csv"], "cora"),  # not to be had without a network
         (["digits", "-o", "z.csv", "extra"], "extra"),
         (["digits", "-o"], "Option '-o' requires an argument; see gpcanet"),
         (["digits", "-k", "many", "-o", "z.csv"], "--components"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_one_line(gpcanet, args, reason):
+def test_contradictory_arguments_give_one_line(gpcanet, args, reason):
     assert reason in gpcanet("embed", *args).complaint
     assert list(Path().iterdir()) == []
 
@@ -283,7 +283,7 @@ def test_force_replaces(gpcanet):
 
 
 @pytest.mark.usefixtures("small_search")
-def test_models_of_the_other_kind_and_damaged_ones_are_refused(gpcanet):
+def test_other_and_damaged_models_are_refused(gpcanet):
     source = make_source(IDS)
     assert gpcanet("classify", *write_blocks(Path()), "--save-model", "c.safetensors").code == 0
     save_model(GPCA(2).fit(source.X), "e.safetensors")
@@ -303,8 +303,8 @@ def test_models_of_the_other_kind_and_damaged_ones_are_refused(gpcanet):
         assert reason in gpcanet(command, "digits", *options).complaint
 
 
-def test_within_a_limit_the_embedding_is_the_same(gpcanet, monkeypatch):
-    monkeypatch.setattr("gpcanet.files.matrices.MAPPED_BYTES", 0)
+def test_embedding_is_the_same_within_a_memory_limit(gpcanet, monkeypatch):
+    monkeypatch.setattr("gpcanet.files.arrays.MAPPED_BYTES", 0)
     source = make_source(np.arange(N_NODES))
     files = write_files(source, "npy", "mtx")
     options = ["-k", 3, "--memory-limit", 40 * 2**20 + 5000]
@@ -319,17 +319,17 @@ def test_within_a_limit_the_embedding_is_the_same(gpcanet, monkeypatch):
         "embed", *files, "--model", "m.safetensors", "-o", "y.npz", "--memory-limit", "1MiB", "-q"
     )
     assert again.complaint == (
-        "--memory-limit 1 MiB is less than this fit can do with; give at least 41 MiB"
+        "--memory-limit 1 MiB is too small for this fit; use at least 41 MiB"
     )
 
 
-def test_half_precision_is_the_estimators(gpcanet):
+def test_half_precision_equals_the_estimator(gpcanet):
     source = make_source(np.arange(N_NODES))
     files = write_files(source, "npy", "mtx")
     ended = gpcanet("embed", *files, "-k", 3, "--precision", "half", "-o", "z.npz")
     assert ended.code == 0, ended.err
     expected = embed(source, n_components=3, precision="half")
     np.testing.assert_array_equal(read_embedding(Path("z.npz"))[1], expected)
-    assert "precision='double'" in gpcanet(
+    assert "--precision 'double'" in gpcanet(
         "embed", *files, "--precision", "double", "-o", "y.npz"
     ).complaint  # fmt: skip

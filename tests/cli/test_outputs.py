@@ -1,4 +1,4 @@
-"""No command writes over a file that it reads, whatever the file is called."""
+"""No command overwrites one of its input files, whatever its name."""
 
 import os
 from pathlib import Path
@@ -51,7 +51,7 @@ CASES = [
 
 @pytest.mark.usefixtures("never_loaded")
 @pytest.mark.parametrize("args", CASES, ids=" ".join)
-def test_an_output_that_is_an_input_is_refused_before_any_work(gpcanet, files, args):
+def test_output_that_is_an_input_is_refused(gpcanet, files, args):
     command, *options = args
     complaint = gpcanet(command, *INPUTS, *options, "--force").complaint
     assert "same file" in complaint or "give one" in complaint  # --model and --save-model
@@ -59,7 +59,7 @@ def test_an_output_that_is_an_input_is_refused_before_any_work(gpcanet, files, a
     assert found == files
 
 
-def test_a_link_to_nothing_that_matters_may_be_written(gpcanet):
+def test_link_to_another_file_is_replaced(gpcanet):
     Path("old.csv").write_text("old")
     Path("z.csv").symlink_to("old.csv")
     assert gpcanet("embed", *write_blocks(Path()), "-o", "z.csv", "--force").code == 0

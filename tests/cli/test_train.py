@@ -29,7 +29,7 @@ def test_every_model_trains(gpcanet, files, model):
 
 
 @pytest.mark.parametrize("init", INITS)
-def test_every_initialisation_is_to_be_had(gpcanet, files, init):
+def test_every_initialisation_trains(gpcanet, files, init):
     ended = gpcanet("train", *files, "--layers", 4, "--init", init, *QUICK)
     told = json.loads(ended.out)
     assert told["initialised"] == (3 if init == "gpca" else 4)
@@ -41,14 +41,14 @@ def test_every_model_starts_from_gpca(gpcanet, files, model):
     assert told["initialised"] >= 1
 
 
-def test_it_tells_what_was_set_and_how_well_it_went(gpcanet, files):
+def test_initialisation_and_accuracy_are_reported(gpcanet, files):
     ended = gpcanet("train", *files, "--layers", 3, "--epochs", 30, "--lr", 0.05)
     assert ended.code == 0
     assert "gpca: 2 of 3 layers set" in ended.err
     assert "left alone: the output layer" in ended.err
     assert "best of 30 epochs by validation: epoch" in ended.err
     assert "accuracy" in ended.out
-    assert "nodes whose labels were kept back" in ended.out
+    assert "nodes with held-out labels" in ended.out
 
 
 def test_predictions_are_written(gpcanet, files, tmp_path):
@@ -61,7 +61,7 @@ def test_predictions_are_written(gpcanet, files, tmp_path):
     assert gpcanet("train", *files, "-o", out, "--force", *QUICK).code == 0
 
 
-def test_gpcanet_takes_an_alpha_for_each_layer(gpcanet, files):
+def test_gpcanet_accepts_one_alpha_per_layer(gpcanet, files):
     common = ("train", *files, "--model", "gpcanet", "--init", "gpca", *QUICK)
     assert gpcanet(*common, "-a", 5, "-a", 2, "--layers", 2).code == 0
     assert gpcanet(*common, "-a", 5, "--beta", 0.2, "--iterations", 3).code == 0
@@ -94,7 +94,7 @@ def test_gpcanet_trains_on_fewer_nodes_than_it_is_wide(gpcanet, tmp_path, featur
     assert json.loads(ended.out)["initialised"] == 2
 
 
-def test_the_same_seed_gives_the_same_and_parts_train_too(gpcanet, files):
+def test_same_seed_gives_the_same_result_and_parts_train(gpcanet, files):
     runs = [
         json.loads(gpcanet("train", *files, "--seed", seed, "--parts", parts, *QUICK).out)
         for seed, parts in ((1, 1), (1, 1), (2, 1), (1, 3))
@@ -105,7 +105,7 @@ def test_the_same_seed_gives_the_same_and_parts_train_too(gpcanet, files):
     assert losses[0] != losses[3]
 
 
-def test_a_checkpoint_is_gone_on_from(gpcanet, files, tmp_path):
+def test_training_resumes_from_a_checkpoint(gpcanet, files, tmp_path):
     path = tmp_path / "t.safetensors"
     train = ("train", *files, "--hidden", 8, "-q", "--json", "--checkpoint", path)
     assert json.loads(gpcanet(*train, "--epochs", 5).out)["epochs"] == 5
@@ -123,15 +123,15 @@ def test_a_checkpoint_is_gone_on_from(gpcanet, files, tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--model", "transformer"], "model='transformer' must be one of 'gcn', 'sage'"),
-        (["--init", "zeros"], "init='zeros' must be one of 'gpca', 'xavier'"),
-        (["--layers", "0"], "layers=0 must be at least 1"),
-        (["--alpha", "5"], "alpha is for the model gpcanet; gcn has no such thing"),
-        (["--epochs", "0"], "epochs=0 must be at least 1"),
-        (["--lr", "nan"], "lr=nan must be finite and at least 0"),
-        (["--dropout", "1.5"], "dropout=1.5 must be in [0, 0.99]"),
+        (["--model", "transformer"], "--model 'transformer' must be one of 'gcn', 'sage'"),
+        (["--init", "zeros"], "--init 'zeros' must be one of 'gpca', 'xavier'"),
+        (["--layers", "0"], "--layers 0 must be at least 1"),
+        (["--alpha", "5"], "--alpha is for the model gpcanet; leave it out for gcn"),
+        (["--epochs", "0"], "--epochs 0 must be at least 1"),
+        (["--lr", "nan"], "--lr nan must be finite and at least 0"),
+        (["--dropout", "1.5"], "--dropout 1.5 must be in [0, 0.99]"),
         (["--checkpoint", "no/where.safetensors"], "folder no does not exist"),
-        (["--iterations", "5"], "--iterations is for the model gpcanet; gcn has no such thing"),
+        (["--iterations", "5"], "--iterations is for the model gpcanet; leave it out for gcn"),
         (["--device", "abacus"], "device='abacus' cannot be used here"),
     ],
 )
@@ -139,7 +139,7 @@ def test_bad_options(gpcanet, files, options, complaint):
     assert gpcanet("train", *files, *options, "-q").complaint.startswith(complaint)
 
 
-def test_a_loss_that_is_no_number_is_told(gpcanet, files):
+def test_diverged_loss_is_reported(gpcanet, files):
     ended = gpcanet("train", *files, "--lr", "1e30", "-q", "--epochs", 20)
     assert "; use a smaller lr than 1e+30" in ended.complaint
     assert "in epoch 1;" in ended.complaint
@@ -158,7 +158,7 @@ from gpcanet.cli import main
 main()
 """
     ended = process("train", *files, code=code)
-    wanted = "torch is not installed; pip install 'gpcanet[nn]' brings what training needs"
+    wanted = "torch is not installed; install what training needs: pip install 'gpcanet[nn]'"
     assert ended.complaint == wanted
 
 

@@ -62,7 +62,7 @@ def same(call, expected):
 
 
 def summary_says(graph, words):
-    """The graph itself, after a look at what it states."""
+    """Check the summary of a graph."""
     assert words in graph.summary()
     return "reports"
 
@@ -236,7 +236,7 @@ class Files:
         return ended, pd.read_csv(output) if ended.code == 0 else None
 
     def same(self, run, expected, columns=None):
-        """Whether a run says the same of every node as another one."""
+        """Check that two runs have the same result for every node."""
         ended, table = run
         assert ended.code == 0, ended.err
         table, expected = table.set_index("id"), expected[1].set_index("id")
@@ -269,7 +269,7 @@ def rows_without_ids(files):
 def positions_beside_ids(files):
     edges = files.folder / "pairs.npz"
     np.savez(edges, edge_index=[[IDS.index(i) for i in EDGES[end]] for end in EDGES])
-    return outcome(files.embed(edges=edges), "names nodes by position: node i is row i")
+    return outcome(files.embed(edges=edges), "refers to nodes by position: node i is row i")
 
 
 def other_order_of_nodes(files):
@@ -420,7 +420,7 @@ COMMAND = {
         "1 self-loop dropped"),
     "weights are called": weights_under_other_names,
     "the edges have another column": lambda f: outcome(f.embed(
-        edges=f.csv(EDGES.assign(year=2000), "year.csv")), "column 'year' was left out"),
+        edges=f.csv(EDGES.assign(year=2000), "year.csv")), "column 'year' is not used"),
     "a weight is negative": lambda f: outcome(f.embed(
         edges=f.csv(WEIGHTED.assign(weight=-1.0), "negative.csv"))),
     "unlabelled nodes are marked": unlabelled_in_files,
@@ -452,7 +452,7 @@ def verb(cell):
     return re.match(r"\*\*(.*?)\*\*", cell)[1]
 
 
-def test_the_page_and_the_checks_are_complete():
+def test_page_and_the_checks_are_complete():
     assert sum(bool(python) for _, python, _ in ROWS) == len(PYTHON)
     assert sum(bool(command) for _, _, command in ROWS) == len(COMMAND)
 
@@ -465,5 +465,5 @@ def test_python_does_what_the_page_says(title, said, tmp_path):
 @pytest.mark.parametrize(("title", "said"), [(t, c) for t, _, c in ROWS if c])
 @pytest.mark.usefixtures("small_search")
 @pytest.mark.filterwarnings("default")  # as outside of the tests, where the command prints them
-def test_the_command_does_what_the_page_says(title, said, tmp_path, gpcanet):
+def test_command_does_what_the_page_says(title, said, tmp_path, gpcanet):
     assert check_of(COMMAND, title)(Files(tmp_path, gpcanet)) == verb(said)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpcanet.datasets import About, Dataset, about, catalogue, load, names
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from gpcanet.datasets.planetoid_files import read_files
 
 PLANETOID = ("cora", "citeseer", "pubmed")
@@ -19,13 +19,13 @@ real_data = [
 ]
 
 
-def test_the_promised_names_are_there():
+def test_documented_names_exist():
     assert {*PLANETOID, "digits"} <= set(names())
     assert len(set(names())) == len(names())
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_dataset_tells_where_it_is_from_and_what_one_may_do_with_it(name):
+def test_every_dataset_has_source_licence_and_citation(name):
     known = about(name)
     assert isinstance(known, About)
     assert known.name == name
@@ -37,8 +37,8 @@ def test_every_dataset_tells_where_it_is_from_and_what_one_may_do_with_it(name):
 
 @pytest.mark.parametrize("ask", [load, about])
 @pytest.mark.parametrize("name", ["karate", "Cora", "", "../cora"])
-def test_an_unknown_name_lists_the_known_ones(ask, name):
-    with pytest.raises(ValueError, match="is not known; there are") as caught:
+def test_unknown_name_lists_the_known_ones(ask, name):
+    with pytest.raises(ValueError, match="is unknown; use one of") as caught:
         ask(name)
     assert repr(name) in str(caught.value)
     assert all(known in str(caught.value) for known in names())
@@ -59,7 +59,7 @@ def test_arguments_reach_the_loader(monkeypatch):
 @pytest.mark.parametrize(
     "name", ["digits", *(pytest.param(name, marks=real_data) for name in PLANETOID)]
 )
-def test_what_is_told_of_a_dataset_is_true_of_it(name):
+def test_about_agrees_with_the_data(name):
     known, data = about(name), load(name, offline=True)
     assert isinstance(data, Dataset)
     assert (data.name, data.about) == (name, known)
@@ -72,12 +72,12 @@ def test_what_is_told_of_a_dataset_is_true_of_it(name):
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=real_data) for name in PLANETOID])
-def test_the_megabytes_told_are_those_of_the_files(name):
+def test_stated_megabytes_agree_with_the_files(name):
     n_bytes = sum(map(len, read_files(name, offline=True).values()))
     assert about(name).megabytes == pytest.approx(n_bytes / 1e6, abs=0.06)
 
 
-def test_digits_need_no_network_and_are_always_the_same():
+def test_digits_are_deterministic_and_need_no_network():
     first, again = load("digits", offline=True), load("digits", offline=True)
     assert first.graph == again.graph
     np.testing.assert_array_equal(first.train, again.train)
@@ -87,7 +87,7 @@ def test_digits_need_no_network_and_are_always_the_same():
     assert [len(first.validation), len(first.test)] == [300, 1447]
 
 
-def test_a_dataset_is_printed_in_one_line():
+def test_dataset_is_printed_in_one_line():
     assert repr(load("digits", offline=True)) == (
         "Dataset('digits', Graph(n_nodes=1797, n_edges=12340, weighted=False), "
         "X=(1797, 64) float64, n_classes=10, split: train=50, validation=300, test=1447)"
@@ -95,7 +95,7 @@ def test_a_dataset_is_printed_in_one_line():
 
 
 @pytest.mark.parametrize("name", [pytest.param("cora", marks=real_data)])
-def test_a_sparse_dataset_is_printed_in_one_line(name):
+def test_sparse_dataset_is_printed_in_one_line(name):
     text = repr(load(name, offline=True))
     assert "X=sparse (2708, 1433) float32, n_classes=7, split: train=140," in text
     assert len(text) < 200

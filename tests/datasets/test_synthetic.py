@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from gpcanet.datasets import block_model, neighbor_graph, synthetic
 
 
-def test_block_model_has_the_homophily_asked_for():
+def test_block_model_has_the_requested_homophily():
     data = block_model(3000, 30_000, n_classes=5, homophily=0.6, seed=1)
     rows, columns = data.graph.adjacency.nonzero()
     # An edge not drawn within its class falls there by chance, too.
@@ -47,11 +47,11 @@ def test_classes_may_be_empty(seed):
     np.testing.assert_array_equal(data.y[rows], data.y[columns])
 
 
-def test_a_block_model_may_have_no_edges():
+def test_block_model_may_have_no_edges():
     assert block_model(10, 0).graph.n_edges == 0
 
 
-def test_features_lie_around_class_centres():
+def test_features_are_centred_by_class():
     data = block_model(4000, 1000, n_features=10, n_classes=2, feature_noise=2.0)
     spread = [data.X[data.y == c].std(axis=0) for c in (0, 1)]
     np.testing.assert_allclose(spread, 2.0, rtol=0.1)
@@ -59,14 +59,14 @@ def test_features_lie_around_class_centres():
     assert np.linalg.norm(centres[0] - centres[1]) > 1
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_does_not(draws):
+def test_same_seed_gives_the_same_bytes_and_another_does_not(draws):
     first, again, other = (block_model(200, 600, seed=seed) for seed in (4, 4, 5))
     assert first.graph == again.graph
     assert first.X.tobytes() == again.X.tobytes()
     assert first.graph != other.graph
 
 
-def test_the_split_covers_every_node_once():
+def test_split_covers_every_node_once():
     data = block_model(203, 600)
     parts = np.concatenate([data.train, data.validation, data.test])
     np.testing.assert_array_equal(np.sort(parts), np.arange(203))

@@ -29,7 +29,7 @@ import gpcanet.estimators._memory
 import gpcanet.linalg.features
 from gpcanet import GPCA, GPCAPath, Graph, load_model, save_model
 from gpcanet.datasets import load
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from gpcanet.estimators._problem import default_tol
 
 ALPHAS, BETAS = (0.5, 2.0, 10.0, 20.0, 40.0), (0.0, 0.1, 0.5, 1.0)

@@ -12,7 +12,7 @@ import scipy.sparse.linalg
 
 from gpcanet import GPCA, GPCAClassifier
 from gpcanet.datasets import load
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from gpcanet.linalg import Propagation, Solver
 
 pytestmark = [

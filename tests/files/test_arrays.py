@@ -12,7 +12,8 @@ from own_files import EDGES, FEATURES, Written, load, npy, npz, parquet, sparse_
 
 from gpcanet import GraphWarning
 from gpcanet.errors import DataError
-from gpcanet.files.market import read_matrix_market
+from gpcanet.files import load_files
+from gpcanet.files.matrix_market import read_matrix_market
 
 X = np.array([[1.0, 2], [3, 4], [5, 7]])
 PAIRS = np.array([[0, 1], [1, 2]])
@@ -31,11 +32,13 @@ def ids(values):
 
 
 FEATURE_ARRAYS = [
-    ("three dimensions", npz(features=np.zeros((3, 2, 2))), r"npz must hold one matrix, or one ca"),
-    ("one dimension", npz(features=np.zeros(3)), r"must hold one matrix, .*; it has 'features'"),
-    ("no dimension", npy(np.float64(3)), r"features\.npy must hold one matrix"),
-    ("two matrices", npz(p=X, q=X), r"called 'features'; it has 'p', 'q'"),
-    ("nothing", npz(), r"features\.npz must hold one matrix"),
+    ("three dimensions", npz(features=np.zeros((3, 2, 2))),
+     r"npz must contain one matrix, or one ca"),
+    ("one dimension", npz(features=np.zeros(3)),
+     r"must contain one matrix, .*; it contains 'features'"),
+    ("no dimension", npy(np.float64(3)), r"features\.npy must contain one matrix"),
+    ("two matrices", npz(p=X, q=X), r"called 'features'; it contains 'p', 'q'"),
+    ("nothing", npz(), r"features\.npz must contain one matrix"),
     ("text", npz(features=X.astype(str)), r"features of dtype <U32 must be real numbers"),
     ("complex", npz(features=X * 1j), r"features of dtype complex128 must be real numbers"),
     ("dates", npz(features=X.astype("M8[s]")), r"dtype datetime64\[s\] must be real numbers"),
@@ -44,9 +47,12 @@ FEATURE_ARRAYS = [
     ("ids in a matrix", ids(np.zeros((3, 2), int)),
      r"array 'ids' of shape \(3, 2\) must have one value for each of 3 rows"),
     ("one id", ids(np.array(3)), r"features\.npz: (array 'ids' of shape|1 node ids for 3)"),
-    ("complex ids", ids(np.arange(3) * 1j), r"dtype complex128 must be one row of numbers or text"),
-    ("ids of records", ids(np.zeros(3, [("a", int)])), r"must be one row of numbers or text"),
-    ("ids of bytes", ids(np.array([b"a", b"b", b"c"])), r"holds binary; node ids must be integers"),
+    ("complex ids", ids(np.arange(3) * 1j),
+     r"dtype complex128 must be one-dimensional, with numbers or text"),
+    ("ids of records", ids(np.zeros(3, [("a", int)])),
+     r"must be one-dimensional, with numbers or text"),
+    ("ids of bytes", ids(np.array([b"a", b"b", b"c"])),
+     r"has type binary; node ids must be integers"),
     ("NaN id", ids(np.array([0, 1, np.nan])), r"node ids must be integers or text"),
 ]  # fmt: skip
 
@@ -59,18 +65,22 @@ EDGE_ARRAYS = [
     ("beyond", npz(edge_index=PAIRS + 1), r"edges\.npz, row 1: node 3 is not in .*features\.npy"),
     ("before", npz(edge_index=PAIRS - 1), r"edges\.npz, row 0: node -1 is not in"),
     ("unsigned", npz(edge_index=PAIRS.astype(np.uint64) + 2**63), r"node ids beyond 64 bits"),
-    ("few weights", npz(edge_index=PAIRS, weight=np.ones(1)), r"shapes .* must be of one length"),
-    ("weights in rows", npz(edge_index=PAIRS, weight=np.ones((2, 1))), r"must be of one length"),
+    ("few weights", npz(edge_index=PAIRS, weight=np.ones(1)),
+     r"shapes .* must have one value per edge"),
+    ("weights in rows", npz(edge_index=PAIRS, weight=np.ones((2, 1))),
+     r"must have one value per edge"),
     ("NaN weight", npz(edge_index=PAIRS, weight=np.array([1, np.nan])),
      r"row 1: weight nan must be"),
-    ("text weights", npz(edge_index=PAIRS, weight=np.array(["1", "2"])), r"'weight' holds string"),
+    ("text weights", npz(edge_index=PAIRS, weight=np.array(["1", "2"])),
+     r"'weight' has type string"),
     ("complex weights", npz(edge_index=PAIRS, weight=np.array([1j, 2])),
      r"array 'weight' of shape"),
-    ("ends in a matrix", npz(source=PAIRS, target=PAIRS), r"must be of one length, one per edge"),
+    ("ends in a matrix", npz(source=PAIRS, target=PAIRS), r"must have one value per edge"),
     ("one end", npz(source=PAIRS[0]),
-     r"must hold edge_index, or source and target, .*it has 'source'"),
-    ("not square", sparse_npz(ADJACENCY[:2]), r"adjacency of shape \(2, 3\) must be square"),
-    ("too large", sparse_npz(sp.csr_array((4, 4))), r"edges\.npz: the adjacency has 4 rows, but"),
+     r"must contain edge_index, or source and target, .*it contains 'source'"),
+    ("not square", sparse_npz(ADJACENCY[:2]), r"adjacency matrix of shape \(2, 3\) must be square"),
+    ("too large", sparse_npz(sp.csr_array((4, 4))),
+     r"edges\.npz: the adjacency matrix has 4 rows, but"),
     ("NaN", sparse_npz(ADJACENCY * np.nan),
      r"edges\.npz: weight nan of edge \(0, 1\) must be finite"),
     ("negative", sparse_npz(-ADJACENCY),
@@ -86,52 +96,55 @@ EDGE_ARRAYS = [
     ("bsr out of range", sparse_npz(BLOCKS, indices=OUT_OF_RANGE),
      r"column index values must be < 3"),
     ("rows out of order", sparse_npz(ADJACENCY, indptr=np.array([0, 3, 1, 4], np.int32)),
-     r"edges\.npz is no readable npz file: ind"),
+     r"edges\.npz is not a readable npz file: ind"),
     ("too few rows", sparse_npz(ADJACENCY, indptr=np.array([0, 4])),
      r"index pointer size 2 should be"),
     ("negative shape", sparse_npz(ADJACENCY, shape=np.array([3, -3])), r"cannot be negative"),
     ("huge shape", sparse_npz(ADJACENCY, shape=np.array([2**50, 2**50])),
-     r"is no readable npz file"),
+     r"is not a readable npz file"),
     ("a vector", sparse_npz(sp.coo_array(np.ones(3))),
-     r"sparse array of shape \(3,\) is no matrix"),
+     r"sparse array of shape \(3,\) is not a matrix"),
     ("unknown format", sparse_npz(ADJACENCY, format=np.array("xyz")), r"Unknown format"),
 ]  # fmt: skip
 
 MATRIX_MARKET = [
     ("beyond", matrix_market("3 3 1\n9 1 1\n"),
      r"entry 1 is at \[9\.0, 1\.0\], outside of \[3, 3\]"),
-    ("position 0", matrix_market("3 3 1\n0 1 1\n"), r"edges\.mtx is no readable .*: entry 1 is at"),
+    ("position 0", matrix_market("3 3 1\n0 1 1\n"),
+     r"edges\.mtx is not a readable .*: entry 1 is at"),
     ("half a position", matrix_market("3 3 1\n1.5 1 1\n"),
      r"entry 1 is at \[1\.5, 1\.0\], outside"),
-    ("too few lines", matrix_market("3 3 2\n1 1 1\n"), r"it was cut short: 2 lines are announced"),
-    ("too many lines", matrix_market("3 3 1\n1 1 1\n2 2 1\n"), r"6 numbers where 1 lines of 3 are"),
+    ("too few lines", matrix_market("3 3 2\n1 1 1\n"),
+     r"it is truncated: its header states 2 lines"),
+    ("too many lines", matrix_market("3 3 1\n1 1 1\n2 2 1\n"),
+     r"6 numbers, but its header states 1 lines of 3"),
     ("no values", matrix_market("3 3 2\n1 1\n1 2\n"),
-     r"edges\.mtx is no readable Matrix Market file"),
-    ("text", matrix_market("3 3 1\n2 1 abc\n"), r"it holds something else than numbers"),
+     r"edges\.mtx is not a readable Matrix Market file"),
+    ("text", matrix_market("3 3 1\n2 1 abc\n"), r"it contains text between its numbers"),
     ("cut inside a number", matrix_market("3 3 1\n2 1 1.5E"),
-     r"it holds something else than numbers"),
+     r"it contains text between its numbers"),
     ("cut after a sign", matrix_market("3 3 1\n2 1 1.5E-"),
-     r"it holds something else than numbers"),
-    ("more than memory", matrix_market(f"3 3 {10**15}\n1 1 1\n"), r"it was cut short"),
+     r"it contains text between its numbers"),
+    ("more than memory", matrix_market(f"3 3 {10**15}\n1 1 1\n"), r"it is truncated"),
     ("more values than memory", matrix_market(f"{10**9} {10**9}\n1\n", "array real general"),
-     r"it was cut short"),
+     r"it is truncated"),
     ("NaN", matrix_market("3 3 1\n2 1 nan\n"), r"edges\.mtx: weight nan of edge \(1, 0\) must be"),
     ("negative", matrix_market("3 3 1\n2 1 -3\n"), r"edges\.mtx: weight -3\.0 of edge \(1, 0\)"),
     ("complex", matrix_market("3 3 1\n2 1 1 1\n", "coordinate complex general"),
-     r"its numbers are complex, and must be real"),
+     r"its numbers are complex, but must be real"),
     ("symmetric, not square", matrix_market("3 2 1\n2 1 1\n", "coordinate real symmetric"),
-     r"it is symmetric, but of 3 rows and 2 columns"),
+     r"it is symmetric, but has 3 rows and 2 columns"),
     ("unknown symmetry", matrix_market("3 3 1\n2 1 1\n", "coordinate real odd"),
      r"symmetry odd is unk"),
     ("unknown form", matrix_market("3 3 1\n2 1 1\n", "list real general"),
      r"its sizes '3 3 1' are not"),
     ("negative sizes", matrix_market("-3 3 1\n2 1 1\n"),
      r"its sizes '-3 3 1' are not those of a coo"),
-    ("no sizes", matrix_market(""), r"edges\.mtx is no readable Matrix Market file"),
+    ("no sizes", matrix_market(""), r"edges\.mtx is not a readable Matrix Market file"),
     ("nothing", Written("mtx", lambda path: path.write_text("")),
-     r"edges\.mtx is no .*: it is empty"),
+     r"edges\.mtx is not a .*: it is empty"),
     ("something else", Written("mtx", lambda path: path.write_text(EDGES)),
-     r"first line is no banner"),
+     r"first line must be a banner"),
 ]  # fmt: skip
 
 
@@ -142,7 +155,7 @@ MATRIX_MARKET = [
     + [pytest.param({"features": npy(X), "edges": case}, pattern, id=f"edges: {name}")
        for name, case, pattern in EDGE_ARRAYS + MATRIX_MARKET],
 )  # fmt: skip
-def test_a_bad_array_is_named_in_one_sentence(tmp_path, case, pattern):
+def test_invalid_array_raises_data_error(tmp_path, case, pattern):
     with pytest.raises(DataError, match=pattern) as caught:
         load(tmp_path, **case)
     assert "\n" not in str(caught.value)
@@ -192,12 +205,12 @@ def test_matrix_market_is_read_as_scipy_reads_it(tmp_path, kind, wide):
     assert (read_matrix_market(packed) != found).nnz == 0
 
 
-def test_an_edge_index_may_stand_upright(tmp_path):
+def test_edge_index_may_be_transposed(tmp_path):
     pairs = np.array([[0, 1], [1, 2], [2, 0]])
     assert load(tmp_path, features=npy(X), edges=npy(pairs)).graph.n_edges == 3
 
 
-def test_a_directed_matrix_warns(tmp_path):
+def test_directed_matrix_warns(tmp_path):
     with pytest.warns(GraphWarning, match="directed"):
         load(tmp_path, features=npy(X), edges=sparse_npz(sp.triu(ADJACENCY, format="csr")))
 
@@ -229,9 +242,9 @@ def bombs(marker):
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # the proof of the bomb leaves a file open
 @pytest.mark.parametrize("kind", bombs(None))
 @pytest.mark.parametrize("role", ["features", "edges", "labels"])
-def test_nothing_in_a_file_is_run(tmp_path, kind, role):
+def test_pickled_content_is_never_executed(tmp_path, kind, role):
     marker = tmp_path / "executed"
-    with pytest.raises(DataError, match=rf"{role}\.np. is no readable np. file: it "):
+    with pytest.raises(DataError, match=rf"{role}\.np. is not a readable np. file: "):
         load(tmp_path, **{"features": npy(X)} | {role: bombs(marker)[kind]})
     assert not marker.exists()
     pickle.loads(pickle.dumps(Bomb(marker))).close()
@@ -252,22 +265,22 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("kind", WHOLE)
-def test_half_of_a_file_is_refused(tmp_path, kind):
+def test_truncated_file_raises_data_error(tmp_path, kind):
     whole = WHOLE[kind]
     path = tmp_path / f"half.{whole.suffix}"
     whole.to(path)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(DataError, match=rf"half\.{whole.suffix} (cannot be read|is no readable)"):
+    with pytest.raises(DataError, match=rf"half\.{whole.suffix} is not (a )?readable"):
         load(tmp_path, features=path)
 
 
-def test_a_large_packed_file_cut_at_its_end_is_refused(tmp_path):
+def test_truncated_large_compressed_file_raises_data_error(tmp_path):
     # The first rows are good; the end is met only when pyarrow reads the blocks.
     rng = np.random.default_rng(0)
     rows = "".join(f"{i},{x}\n" for i, x in enumerate(rng.random(200_000)))
     path = tmp_path / "large.csv.gz"
     path.write_bytes(gzip.compress(f"id,a\n{rows}".encode(), 1)[:-1000])
-    with pytest.raises(DataError, match=r"large\.csv\.gz is no readable CSV: Truncated"):
+    with pytest.raises(DataError, match=r"large\.csv\.gz is not readable: Truncated"):
         load(tmp_path, features=path, edges="source,target\n0,1\n")
 
 
@@ -277,17 +290,21 @@ def test_text_in_parquet_must_be_utf8(tmp_path):
     content = path.read_bytes()
     assert b"yyyy" in content
     path.write_bytes(content.replace(b"yyyy", b"yy\xffy"))
-    with pytest.raises(DataError, match=r"features\.parquet is no readable Parquet file: .*UTF8"):
+    with pytest.raises(
+        DataError, match=r"features\.parquet is not a readable Parquet file: .*UTF8"
+    ):
         load(tmp_path, features=path)
 
 
 # -- h5ad ---------------------------------------------------------------------------------------
 
 
-def test_without_anndata_one_sentence_says_what_to_install(tmp_path, monkeypatch):
+def test_error_without_anndata_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", None)
     cells = Written("h5ad", lambda path: path.write_bytes(b""))
-    with pytest.raises(DataError, match=r"h5ad files need anndata; pip install 'gpcanet\[h5ad\]'"):
+    with pytest.raises(
+        DataError, match=r"reading h5ad files needs anndata; pip install 'gpcanet\[h5ad\]'"
+    ):
         load(tmp_path, features=cells, edges=None)
 
 
@@ -304,7 +321,7 @@ def test_h5ad_of_any_real_type(tmp_path, kind, form):
 
 
 @pytest.mark.filterwarnings("default")
-def test_h5ad_brings_features_ids_graph_and_labels(tmp_path):
+def test_h5ad_contains_features_ids_graph_and_labels(tmp_path):
     anndata = pytest.importorskip("anndata")
     import pandas as pd
 
@@ -318,7 +335,41 @@ def test_h5ad_brings_features_ids_graph_and_labels(tmp_path):
     np.testing.assert_array_equal(data.X.toarray(), X)
     np.testing.assert_array_equal(data.graph.adjacency.toarray(), ADJACENCY.toarray())
     cells.X = None
-    with pytest.raises(DataError, match=r"features\.h5ad has no features; fill in X"):
+    with pytest.raises(DataError, match=r"features\.h5ad has no features; set X"):
         load(tmp_path, features=Written("h5ad", cells.write_h5ad), edges=None)
-    with pytest.raises(DataError, match=r"is no readable h5ad file"):
+    with pytest.raises(DataError, match=r"is not a readable h5ad file"):
         load(tmp_path, features=Written("h5ad", lambda path: path.write_bytes(b"x")), edges=None)
+
+
+# -- node ids of npz files ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["index", "nodes", "Index", "node_ids"])
+def test_npz_ids_of_any_usual_name_are_node_ids(tmp_path, name):
+    features, edges = tmp_path / "x.npz", tmp_path / "e.csv"
+    np.savez(features, features=np.eye(3), **{name: np.array(["a", "b", "c"])})
+    edges.write_text("source,target\na,c\n")
+    data = load_files(features, edges)
+    assert data.graph.node_ids.tolist() == ["a", "b", "c"]
+    assert data.graph.adjacency[0, 2] == 1
+
+
+def test_npz_ids_of_a_label_file_are_used(tmp_path):
+    features, labels = tmp_path / "x.csv", tmp_path / "y.npz"
+    features.write_text("id,a,b\np,1,2\nq,3,4\nr,5,7\n")
+    np.savez(labels, nodes=np.array(["r", "p"]), y=np.array([1, 0]))
+    data = load_files(features, labels=labels, neighbors=1)
+    assert data.y.tolist() == [0, -1, 1]
+
+
+def test_npz_ids_that_are_ambiguous_or_of_a_wrong_length_are_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, features=np.eye(3), index=np.arange(3), nodes=np.arange(3))
+    with pytest.raises(
+        DataError, match="several arrays that may be the node ids, 'index', 'nodes'"
+    ):
+        load_files(path, neighbors=1)
+    assert load_files(path, neighbors=1, id_column="nodes").graph.node_ids.tolist() == [0, 1, 2]
+    np.savez(path, features=np.eye(3), nodes=3)
+    with pytest.raises(DataError, match=r"array 'id' of shape \(\) must have one value for each"):
+        load_files(path, neighbors=1)

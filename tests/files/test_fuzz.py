@@ -73,7 +73,7 @@ def write_table(path, columns):
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "tsv", "parquet", "npz"])
 @settings(max_examples=N_TABLES, deadline=None, suppress_health_check=SHARED)
 @given(table=tables())
-def test_any_table_comes_back(tmp_path, suffix, table):
+def test_any_table_survives_a_round_trip(tmp_path, suffix, table):
     ids, (rows, columns), weights, X = table
     ends = {"source": ids[rows], "target": ids[columns]}
     if weights is not None:
@@ -183,7 +183,7 @@ def pick(files, number):
 
 @settings(max_examples=N_DAMAGED, deadline=10_000, suppress_health_check=SHARED)
 @given(number=NAMES, harms=HARMS)
-def test_a_damaged_file_is_a_dataset_or_one_sentence(tmp_path, valid, number, harms):
+def test_damaged_file_gives_dataset_or_data_error(tmp_path, valid, number, harms):
     name = pick(valid, number)
     try_bytes(tmp_path, name, damaged(valid[name], harms))
 
@@ -194,7 +194,7 @@ def test_a_damaged_file_is_a_dataset_or_one_sentence(tmp_path, valid, number, ha
     keep=st.integers(0, 12),  # with or without the mark of the format
     content=st.binary(max_size=200) | st.text('0123456789,;\t\n\r"-.enaif x').map(str.encode),
 )
-def test_random_bytes_are_a_dataset_or_one_sentence(tmp_path, valid, number, keep, content):
+def test_random_bytes_give_dataset_or_data_error(tmp_path, valid, number, keep, content):
     name = pick(valid, number)
     try_bytes(tmp_path, name, valid[name][:keep] + content)
 
@@ -204,14 +204,14 @@ PACKED = ["features.csv.gz", "features.parquet", "features.npz", "features.npy",
 
 
 @pytest.mark.parametrize("name", PACKED)
-def test_a_file_cut_anywhere_is_refused(tmp_path, valid, name):
+def test_file_truncated_anywhere_raises_data_error(tmp_path, valid, name):
     content = valid[name]
     most = len(content) - (20 if name.endswith("mtx") else 2)  # a digit less may be a number
     for size in np.linspace(0, most, 25).astype(int):
         assert try_bytes(tmp_path, name, content[:size]) is None, size
 
 
-def test_the_valid_files_are_valid(tmp_path, valid):
+def test_undamaged_files_are_valid(tmp_path, valid):
     refused = {"edges.header.csv", "labels.csv"}  # their nodes have names, the rows have none
     found = {name for name in valid if try_bytes(tmp_path, name, valid[name]) is None}
     assert found == refused

@@ -27,7 +27,7 @@ LABEL_COLUMNS = {
 
 @pytest.mark.parametrize("write", ["csv", "parquet", "beside features"])
 @pytest.mark.parametrize("kind", LABEL_COLUMNS)
-def test_labels_of_every_kind(tmp_path, kind, write):
+def test_labels_of_all_types(tmp_path, kind, write):
     values, classes, codes = LABEL_COLUMNS[kind]
     if write == "csv":
         text = "".join(
@@ -54,7 +54,7 @@ def test_categories_are_labels(tmp_path):
 
 @pytest.mark.parametrize("values", [[1, 0, 1], [1.5, 2.5, 3.5]])
 @pytest.mark.parametrize("name", ["label", "kind"])
-def test_a_column_of_labels_in_the_features_is_never_a_feature(tmp_path, name, values):
+def test_column_of_labels_in_the_features_is_never_a_feature(tmp_path, name, values):
     features = parquet(id=NAMES, a=[1.0, 3, 5], b=[2, 4, 7], **{name: values})
     data = load(tmp_path, features=features, labels=parquet(id=NAMES, **{name: [7, 8, 7]}),
                 label_column=name)  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_column_of_labels_in_the_features_is_never_a_feature(tmp_path, name, v
     assert with_own.X.shape[1] == (2 if name == "label" else 3)
 
 
-def test_a_split_beside_the_labels(tmp_path):
+def test_split_column_in_the_labels(tmp_path):
     labels = "id,label,split\nx,r,Train\ny,g, VAL \nz,,test\nw,g,testing\nv,r,\n"
     data = load(tmp_path, features=FEATURES + "w,1,1\nv,2,2\n", labels=labels)
     assert [part.tolist() for part in (data.train, data.validation, data.test)] == [[0], [1], [3]]
@@ -81,9 +81,9 @@ def test_a_split_beside_the_labels(tmp_path):
             "id,label,split\nx,r,0\n",
             r"line 2: '0' in column 'split' must be train, validation, test",
         ),
-        ("id,label\nx,1.5\ny,2\n", r"labels\.csv: column 'label' holds fractions"),
-        (parquet(id=["x"], label=[datetime.date(2020, 1, 1)]), r"column 'label' holds date32"),
-        (parquet(id=["x"], label=[[1]]), r"column 'label' holds list<.*>; a label must be"),
+        ("id,label\nx,1.5\ny,2\n", r"labels\.csv: column 'label' contains fractions"),
+        (parquet(id=["x"], label=[datetime.date(2020, 1, 1)]), r"column 'label' has type date32"),
+        (parquet(id=["x"], label=[[1]]), r"column 'label' has type list<.*>; labels must be"),
         (parquet(id=["x"], label=[1e300]), r"column 'label' has labels beyond 64 bits"),
         (parquet(id=["x"], label=np.array([2**63], np.uint64)), r"labels beyond 64 bits"),
         (npy(np.array([np.inf, 1, 2])), r"labels\.npy: column 'label' has labels beyond 64 bits"),
@@ -95,7 +95,7 @@ def test_a_split_beside_the_labels(tmp_path):
         (npz(kind=np.arange(3)), r"labels\.npz: labels must be one array, 'label'"),
     ],
 )
-def test_labels_that_are_none(tmp_path, labels, pattern):
+def test_invalid_labels_raise_data_error(tmp_path, labels, pattern):
     with pytest.raises(DataError, match=pattern):
         load(tmp_path, labels=labels)
 
@@ -106,7 +106,7 @@ WORDS = np.array(["r", "", "g"])
 @pytest.mark.parametrize(
     "labels", [npy(WORDS), npz(y=WORDS), npz(labels=WORDS), "label\nr\n-1\ng\n"]
 )
-def test_a_label_per_row(tmp_path, labels):
+def test_one_label_per_row(tmp_path, labels):
     data = load(tmp_path, labels=labels)
     assert data.class_names.tolist() == ["g", "r"]
     assert data.y.tolist() == [1, -1, 0]

@@ -43,7 +43,7 @@ def read(path):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_embedding_comes_back(tmp_path, suffix, dtype):
+def test_embedding_survives_a_round_trip(tmp_path, suffix, dtype):
     path = tmp_path / f"z.{suffix}"
     write_embedding(path, graph_of("x", 'y "1", 2', "節"), Z.astype(dtype))
     found = read(path)
@@ -57,7 +57,7 @@ def test_an_embedding_comes_back(tmp_path, suffix, dtype):
 
 @pytest.mark.parametrize("kind", CLASSES)
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_predictions_come_back(tmp_path, suffix, kind):
+def test_predictions_survive_a_round_trip(tmp_path, suffix, kind):
     classes = CLASSES[kind]
     path = tmp_path / f"p.{suffix}"
     write_predictions(path, Graph(ADJACENCY), classes, PROBABILITIES)
@@ -76,7 +76,7 @@ def test_predictions_come_back(tmp_path, suffix, kind):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_integers_that_are_objects_stay_integers(tmp_path, suffix):
+def test_integer_objects_stay_integers(tmp_path, suffix):
     path = tmp_path / f"z.{suffix}"
     write_embedding(path, graph_of(10, np.int32(20), -30), Z)
     ids = read(path)["node_ids" if suffix == "npz" else "id"]
@@ -96,26 +96,26 @@ BAD_IDS = {
 
 @pytest.mark.parametrize("kind", BAD_IDS)
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_ids_that_no_file_takes_are_one_sentence(tmp_path, suffix, kind):
-    pattern = rf"z\.{suffix}: '.*' holds .*; a file takes text, or integers of 64 bits, not both"
+def test_ids_that_cannot_be_stored_raise_data_error(tmp_path, suffix, kind):
+    pattern = rf"z\.{suffix}: '.*' contains .*; use only text, or only integers of 64 bits"
     with pytest.raises(DataError, match=pattern):
         write_embedding(tmp_path / f"z.{suffix}", graph_of(*BAD_IDS[kind]), Z)
     assert os.listdir(tmp_path) == []
 
 
 def test_text_that_a_format_would_change_is_refused(tmp_path):
-    with pytest.raises(DataError, match="ends in NUL, which npz does not keep"):
+    with pytest.raises(DataError, match="ends in NUL, which npz cannot store"):
         write_embedding(tmp_path / "z.npz", graph_of("a", "b\0", "c"), Z)
     for suffix in ("csv", "parquet"):
-        with pytest.raises(DataError, match="holds text that is no Unicode"):
+        with pytest.raises(DataError, match="contains text that is not valid Unicode"):
             write_embedding(tmp_path / f"z.{suffix}", graph_of("a", "\ud800", "c"), Z)
     assert os.listdir(tmp_path) == []
 
 
-def test_a_column_of_ids_may_not_hide_a_result(tmp_path):
-    with pytest.raises(DataError, match="the column of ids cannot be called 'gpca0'"):
+def test_id_column_must_not_have_the_name_of_a_result(tmp_path):
+    with pytest.raises(DataError, match="the id column cannot be called 'gpca0'"):
         write_embedding(tmp_path / "z.csv", graph_of(1, 2, 3), Z, id_name="gpca0")
-    with pytest.raises(DataError, match="the column of ids cannot be called 'predicted'"):
+    with pytest.raises(DataError, match="the id column cannot be called 'predicted'"):
         write_predictions(tmp_path / "p.csv", graph_of(1, 2, 3), CLASSES["text"], PROBABILITIES,
                           id_name="predicted")  # fmt: skip
 
@@ -136,7 +136,7 @@ def untouched(path):
     return path.read_bytes() == OLD and os.listdir(path.parent) == [path.name]
 
 
-def test_an_old_file_is_replaced_only_if_asked(target):
+def test_file_is_replaced_only_with_overwrite(target):
     with pytest.raises(FileExistsError, match=rf"{target.name} exists; choose another name"):
         write_embedding(target, Graph(ADJACENCY), Z)
     with pytest.raises(FileExistsError):
@@ -148,7 +148,7 @@ def test_an_old_file_is_replaced_only_if_asked(target):
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
-def test_a_write_that_fails_leaves_the_old_file(target, monkeypatch, error):
+def test_write_that_fails_leaves_the_old_file(target, monkeypatch, error):
     def fail(*args, **kwargs):
         file = next(a for a in args if hasattr(a, "write"))
         file.write(b"half of the new content")
@@ -164,19 +164,21 @@ def test_a_write_that_fails_leaves_the_old_file(target, monkeypatch, error):
 
 
 @pytest.mark.parametrize("name", ["z", "z.txt", "z.npy", "z.csv.gz"])
-def test_the_suffix_of_results_must_be_known(tmp_path, name):
-    with pytest.raises(DataError, match=r"results are written as \.parquet, \.csv, \.npz"):
+def test_unknown_suffix_of_results_raises_data_error(tmp_path, name):
+    with pytest.raises(DataError, match=r"results must be a \.parquet, \.csv, \.npz"):
         check_output(tmp_path / name)
 
 
 def test_results_need_a_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"folder .*missing does not exist; make it first"):
+    with pytest.raises(
+        FileNotFoundError, match=r"folder .*missing does not exist; create it first"
+    ):
         check_output(tmp_path / "missing" / "z.csv")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 @pytest.mark.parametrize("n_rows", [1, 5, 8, 9])
-def test_large_results_are_written_some_rows_at_a_time(tmp_path, monkeypatch, suffix, n_rows):
+def test_large_results_are_written_in_blocks(tmp_path, monkeypatch, suffix, n_rows):
     monkeypatch.setattr(gpcanet.files.output, "BYTES_PER_TABLE", 4 * 16)  # four rows
     path = tmp_path / f"z.{suffix}"
     ids = np.array([f"n{i}" for i in range(n_rows)], object)

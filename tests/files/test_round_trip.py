@@ -61,7 +61,7 @@ def test_every_pair_of_formats_gives_the_same_embedding(tmp_path, edges, feature
         ("npz", "tsv", "parquet"),
     ],
 )
-def test_ids_join_the_files_and_come_back_as_they_were(tmp_path, kind, edges, features, labels):
+def test_ids_join_files_and_are_written_unchanged(tmp_path, kind, edges, features, labels):
     source = make_source(IDS[kind])
     shuffled = np.random.default_rng(1).permutation(N_NODES)
     told = make_source(IDS[kind])
@@ -79,7 +79,7 @@ def test_ids_join_the_files_and_come_back_as_they_were(tmp_path, kind, edges, fe
 
 @pytest.mark.parametrize("kind", IDS)
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "npz"])
-def test_an_embedding_written_and_read_again_has_the_same_ids_and_numbers(tmp_path, kind, suffix):
+def test_embedding_written_and_read_again_has_the_same_ids_and_numbers(tmp_path, kind, suffix):
     source = make_source(IDS[kind])
     graph = Graph(source.adjacency, node_ids=source.ids)
     Z = GPCA(3).fit_transform(source.X, graph=graph)
@@ -90,7 +90,7 @@ def test_an_embedding_written_and_read_again_has_the_same_ids_and_numbers(tmp_pa
     np.testing.assert_array_equal(again.X, Z)
 
 
-def test_an_embedding_in_parquet_is_a_plain_table(tmp_path):
+def test_embedding_in_parquet_is_a_plain_table(tmp_path):
     source = make_source(IDS["text"])
     graph = Graph(source.adjacency, node_ids=source.ids)
     write_embedding(tmp_path / "z.parquet", graph, source.X.astype(np.float32), id_name="paper")

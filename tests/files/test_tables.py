@@ -49,7 +49,7 @@ DIALECTS = {
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_dialect_is_the_same_table(tmp_path, dialect):
+def test_all_csv_dialects_give_the_same_table(tmp_path, dialect):
     say = DIALECTS[dialect]
     data = load(tmp_path, features=say(FEATURES), edges=say(EDGES), labels=say(LABELS))
     assert data.graph.node_ids.tolist() == ["x", "y", "z"]
@@ -59,7 +59,7 @@ def test_every_dialect_is_the_same_table(tmp_path, dialect):
 
 
 @pytest.mark.parametrize("suffix", ["csv.gz", "csv.bz2", "tsv.gz"])
-def test_packed_files(tmp_path, suffix):
+def test_compressed_files(tmp_path, suffix):
     import bz2
 
     pack = {"gz": gzip.compress, "bz2": bz2.compress}[suffix.split(".")[1]]
@@ -72,7 +72,7 @@ def test_packed_files(tmp_path, suffix):
     "dialect", ["plain", "semicolons", "tabs", "BOM", "Windows", "blank lines"]
 )
 @pytest.mark.parametrize("end", ["\n", ""])
-def test_edges_without_a_header_lose_nothing(tmp_path, dialect, end):
+def test_edges_without_header_are_all_read(tmp_path, dialect, end):
     edges = DIALECTS[dialect]("0,1\n1,2" + end)
     assert edges_of(load(tmp_path, features=ROWS, edges=edges)) == PATH
     weighted = load(tmp_path, features=ROWS, edges=DIALECTS[dialect]("0,1,2.5\n1,2,0.5" + end))
@@ -90,7 +90,7 @@ def test_features_without_a_header_are_all_features(tmp_path):
 
 
 @pytest.mark.parametrize("edges", ["source,target\n", "source,target,weight\n", "source,target"])
-def test_a_header_alone_is_a_graph_without_edges(tmp_path, edges):
+def test_header_alone_is_a_graph_without_edges(tmp_path, edges):
     assert load(tmp_path, edges=edges).graph.n_edges == 0
 
 
@@ -116,7 +116,7 @@ INDEXED = {
 
 @pytest.mark.parametrize("write", ["csv", "parquet"])
 @pytest.mark.parametrize("kind", INDEXED)
-def test_the_index_of_pandas_is_the_ids_or_nothing(tmp_path, kind, write):
+def test_pandas_index_is_the_ids_or_is_ignored(tmp_path, kind, write):
     frame = INDEXED[kind]
     features = frame.to_csv() if write == "csv" else pandas_parquet(frame)
     labels = INDEXED[kind].assign(label=["r", "g", "r"]).drop(columns=["a", "b"])
@@ -127,7 +127,7 @@ def test_the_index_of_pandas_is_the_ids_or_nothing(tmp_path, kind, write):
     assert data.class_names[data.y].tolist() == ["r", "g", "r"]
 
 
-def test_any_name_of_an_index_in_parquet_is_the_ids(tmp_path):
+def test_parquet_index_of_any_name_is_the_ids(tmp_path):
     features = pandas_parquet(FRAME.set_index(pd.Index(NAMES, name="paper")))
     assert load(tmp_path, features=features).graph.node_ids.tolist() == NAMES
 
@@ -140,7 +140,7 @@ def test_any_name_of_an_index_in_parquet_is_the_ids(tmp_path):
     name=st.sampled_from([None, "paper", "a"]),
     order=st.randoms(use_true_random=False),
 )
-def test_a_range_index_in_parquet_is_the_ids(tmp_path, start, step, n, name, order):
+def test_range_index_in_parquet_is_the_ids(tmp_path, start, step, n, name, order):
     index = pd.RangeIndex(start, start + n * step, step, name=name)
     rows = order.sample(range(n), n)
     frame = pd.DataFrame({"a": np.arange(n) + 0.5}, index=index)
@@ -157,7 +157,7 @@ def test_a_range_index_in_parquet_is_the_ids(tmp_path, start, step, n, name, ord
         assert data.graph.node_ids.tolist() == index.tolist()
 
 
-def test_a_range_index_counts_in_labels_but_not_beside_an_id(tmp_path):
+def test_range_index_is_used_in_labels_but_not_with_an_id_column(tmp_path):
     index = pd.RangeIndex(1, 4)
     features = parquet(id=[3, 2, 1], a=[1.0, 2, 3])
     labels = pandas_parquet(pd.DataFrame({"label": ["r", "g", "b"]}, index=index))
@@ -170,17 +170,17 @@ def test_a_range_index_counts_in_labels_but_not_beside_an_id(tmp_path):
     assert data.feature_names.tolist() == ["a"]
 
 
-def test_a_range_index_that_no_longer_fits_is_refused(tmp_path):
+def test_range_index_of_another_length_raises_data_error(tmp_path):
     frame = pd.DataFrame({"a": [1.0, 2, 3]}, index=pd.RangeIndex(1, 4))
     less = Written("parquet", lambda path: pa.parquet.write_table(
         pa.Table.from_pandas(frame).slice(0, 2), path))  # fmt: skip
     with pytest.raises(
-        DataError, match=r"features\.parquet: its index of pandas is a range for an"
+        DataError, match=r"features\.parquet: the range index in its pandas metadata"
     ):
         load(tmp_path, features=less, edges="source,target\n0,1\n")
 
 
-def test_an_index_of_two_levels_is_neither_ids_nor_features(tmp_path):
+def test_index_of_two_levels_is_neither_ids_nor_features(tmp_path):
     index = pd.MultiIndex.from_tuples([(1, 2), (3, 4), (5, 6)])
     data = load(tmp_path, features=pandas_parquet(FRAME.set_index(index)), edges="0,1\n")
     assert data.graph.node_ids is None
@@ -207,7 +207,7 @@ JOINED = {
 
 
 @pytest.mark.parametrize("kind", JOINED)
-def test_ids_of_different_kinds_find_each_other(tmp_path, kind):
+def test_ids_of_different_types_are_matched(tmp_path, kind):
     ids, edges, known = JOINED[kind]
     data = load(tmp_path, features=parquet(id=ids, a=[1, 2, 3]), edges=edges)
     assert data.graph.node_ids.tolist() == known
@@ -222,7 +222,7 @@ def test_ids_of_different_kinds_find_each_other(tmp_path, kind):
      ["#", "//", "'"]],
     ids=repr,
 )  # fmt: skip
-def test_text_ids_of_a_csv_stay_as_they_stand(tmp_path, names):
+def test_text_ids_of_a_csv_are_not_changed(tmp_path, names):
     quoted = ['"' + name.replace('"', '""') + '"' for name in names]
     data = load(
         tmp_path,
@@ -234,7 +234,7 @@ def test_text_ids_of_a_csv_stay_as_they_stand(tmp_path, names):
 
 
 @pytest.mark.parametrize("names", [["10", "20", "30"], ["b", "c", "a"]])
-def test_positions_are_rows_whatever_the_ids(tmp_path, names):
+def test_positions_are_rows_whatever_the_ids_are(tmp_path, names):
     features = "id,a,b\n" + "".join(f"{n},{a},{b}\n" for n, (a, b) in zip(names, X, strict=True))
     edges = npz(edge_index=np.array(PATH).T)
     labels = npy(np.array([4, -1, 3]))
@@ -243,7 +243,7 @@ def test_positions_are_rows_whatever_the_ids(tmp_path, names):
     assert data.y.tolist() == [1, -1, 0]
 
 
-def test_unknown_nodes_are_dropped_if_asked(tmp_path):
+def test_unknown_nodes_are_dropped_with_drop_unknown(tmp_path):
     data = load(tmp_path, edges="source,target,weight\nx,y,2\nq,x,3\ny,q,4\ny,z,5\n",
                 labels=LABELS + "q,green\n", drop_unknown=True)  # fmt: skip
     assert data.graph.adjacency.toarray()[[0, 1], [1, 2]].tolist() == [2, 5]
@@ -275,7 +275,7 @@ def test_numbers_of_any_type_are_features(tmp_path, kind):
     assert data.X.tolist() == np.reshape(expected, (3, -1)).tolist()
 
 
-def test_an_ignored_column_is_no_feature(tmp_path):
+def test_ignored_column_is_not_a_feature(tmp_path):
     data = load(tmp_path, features="id,t,a,b\nx,u,1,2\ny,v,3,4\nz,w,5,7\n", ignore=["t"])
     assert data.X.tolist() == X
 
@@ -298,15 +298,15 @@ def test_neighbors_instead_of_edges(tmp_path):
         ({"edges": None, "neighbors": 1.5}, r"neighbors=1\.5 must be an integer from 1 to 2"),
         ({"edges": None, "neighbors": "1"}, r"neighbors='1' must be an integer from 1 to 2"),
         ({"neighbors": 1}, r"edges and neighbors are both given; give one of them"),
-        ({"edges": None}, r"there are no edges; give a file of them, or a number of neighbors"),
+        ({"edges": None}, r"has no edges; give edges or neighbors"),
         ({"edges": None, "neighbors": 1, "features": "id,a\nx,1\n\ny,inf\nz,2\n"},
          r"features\.csv, line 4: inf in column 'a' is not finite"),
         ({"edges": None, "neighbors": 1, "features": npy(np.array([[1], [1e200], [2]]))},
-         r"features\.npy, row 1: features must be finite, and less than"),
+         r"features\.npy, row 1: features must be finite and less than"),
         ({"edges": None, "neighbors": 1, "features": sparse_npz(sp.diags_array([1, np.nan, 2]))},
          r"features\.npz, row 1: features must be finite"),
     ],
 )  # fmt: skip
-def test_neighbors_that_cannot_be(tmp_path, case, pattern):
+def test_invalid_neighbors_raise_data_error(tmp_path, case, pattern):
     with pytest.raises(DataError, match=pattern):
         load(tmp_path, **case)

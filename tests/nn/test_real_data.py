@@ -5,7 +5,7 @@ import os
 import pytest
 
 from gpcanet.datasets import load
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from gpcanet.nn import NodeData, Settings, train
 from gpcanet.nn.training.zoo import build_initialized_model
 

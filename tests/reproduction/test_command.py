@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from artificial_records import artificial_records
 
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from reproduction import __main__ as command
 from reproduction.document import document
 from reproduction.journal import Journal, read_journals, to_line

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from gpcanet.datasets import block_model
-from gpcanet.utils.outcome import Training
+from gpcanet.utils.training_result import TrainingResult
 from reproduction.cells import Setup
 from reproduction.heads import Adam, NumpyDraws, fit_head, loss_and_gradients
 from reproduction.torch_draws import TorchDraws
@@ -208,7 +208,7 @@ def test_training_equals_torch(data):
 @pytest.mark.parametrize("dropout", [0, 0.5])
 def test_heads_learn_and_the_best_epoch_is_selected_by_validation(data, head, dropout):
     result = fit_head(data.X, data, setup(head, dropout=dropout), seed=0)
-    assert isinstance(result, Training)
+    assert isinstance(result, TrainingResult)
     assert result.seconds > 0
     assert result.accuracy["test"] > 0.6
     assert [evaluation["epoch"] for evaluation in result.curve] == list(range(1, 31))

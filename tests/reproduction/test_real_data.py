@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpcanet import GPCA
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from reproduction.cells import PUBLIC
 from reproduction.embeddings import Embeddings
 from reproduction.experiments import Row, row_specs

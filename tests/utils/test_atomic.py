@@ -1,4 +1,4 @@
-"""What is written atomically is there whole, or as it was before."""
+"""Files and folders are written completely or not at all."""
 
 import contextlib
 import errno
@@ -12,7 +12,7 @@ import sys
 import pytest
 
 import gpcanet.utils.atomic
-from gpcanet.utils.atomic import whole_file, whole_folder
+from gpcanet.utils.atomic import atomic_file, atomic_folder
 
 OLD = b"the old content"
 
@@ -31,13 +31,13 @@ def untouched(target):
 
 
 def write_half_of_a_file(path, error):
-    with whole_file(path, overwrite=True) as file:
+    with atomic_file(path, overwrite=True) as file:
         file.write(b"half of the new")
         raise error
 
 
 def fill_half_of_a_folder(path, error):
-    with whole_folder(path) as folder:
+    with atomic_folder(path) as folder:
         (folder / "first").write_bytes(b"1")
         raise error
 
@@ -54,9 +54,9 @@ def umask(mask):
 # -- files --------------------------------------------------------------------------------------
 
 
-def test_a_file_appears_at_the_end_of_the_block_and_not_before(tmp_path):
+def test_file_appears_at_the_end_of_the_block_and_not_before(tmp_path):
     path = tmp_path / "new.bin"
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(b"first ")
         file.flush()
         assert not path.exists()
@@ -65,8 +65,8 @@ def test_a_file_appears_at_the_end_of_the_block_and_not_before(tmp_path):
     assert os.listdir(tmp_path) == ["new.bin"]
 
 
-def test_a_file_is_replaced_where_that_is_allowed(target):
-    with whole_file(target, overwrite=True) as file:
+def test_file_is_replaced_with_overwrite(target):
+    with atomic_file(target, overwrite=True) as file:
         file.write(b"new")
         file.flush()
         assert target.read_bytes() == OLD
@@ -74,21 +74,21 @@ def test_a_file_is_replaced_where_that_is_allowed(target):
     assert os.listdir(target.parent) == [target.name]
 
 
-def test_the_name_may_be_text(tmp_path):
-    with whole_file(str(tmp_path / "new.bin")) as file:
+def test_name_may_be_text(tmp_path):
+    with atomic_file(str(tmp_path / "new.bin")) as file:
         file.write(b"x")
     assert (tmp_path / "new.bin").read_bytes() == b"x"
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_an_error_in_the_block_leaves_the_old_file(target, error):
+def test_error_in_the_block_leaves_the_old_file(target, error):
     with pytest.raises(error):
         write_half_of_a_file(target, error)
     assert untouched(target)
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_in_the_block_leaves_no_file_where_there_was_none(tmp_path, error):
+def test_error_in_the_block_leaves_no_file_where_there_was_none(tmp_path, error):
     with pytest.raises(error):
         write_half_of_a_file(tmp_path / "new.bin", error)
     assert os.listdir(tmp_path) == []
@@ -102,24 +102,24 @@ class _FullDisk(io.FileIO):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_disk_that_fills_up_leaves_the_old_file(target, monkeypatch):
+def test_disk_that_fills_up_leaves_the_old_file(target, monkeypatch):
     monkeypatch.setattr(gpcanet.utils.atomic.Path, "open", lambda path, mode: _FullDisk(path, mode))
     with (
         pytest.raises(OSError, match="No space left"),
-        whole_file(target, overwrite=True) as file,
+        atomic_file(target, overwrite=True) as file,
     ):
         file.write(b"more than four bytes")
     assert untouched(target)
 
 
-def test_a_disk_that_fills_up_when_buffers_are_written_out_leaves_the_old_file(target, monkeypatch):
+def test_disk_that_fills_up_when_buffers_are_written_out_leaves_the_old_file(target, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(gpcanet.utils.atomic.os, "fsync", full)
     with (
         pytest.raises(OSError, match="No space left"),
-        whole_file(target, overwrite=True) as file,
+        atomic_file(target, overwrite=True) as file,
     ):
         file.write(b"new")
     assert untouched(target)
@@ -142,45 +142,44 @@ def tiny_disk(tmp_path):
     subprocess.run(["umount", folder], check=True)
 
 
-def test_a_really_full_disk_leaves_the_old_file(tiny_disk):
+def test_full_disk_leaves_the_old_file(tiny_disk):
     target = tiny_disk / "table.csv"
     target.write_bytes(OLD)
     with (
         pytest.raises(OSError, match="No space left"),
-        whole_file(target, overwrite=True) as file,
+        atomic_file(target, overwrite=True) as file,
     ):
         file.write(bytes(1 << 20))
     assert untouched(target)
-    with whole_file(target, overwrite=True) as file:  # no litter takes the room
+    with atomic_file(target, overwrite=True) as file:  # no litter takes the room
         file.write(bytes(40_000))
     assert target.stat().st_size == 40_000
 
 
-def test_a_really_full_disk_leaves_no_folder(tiny_disk):
-    with pytest.raises(OSError, match="No space left"), whole_folder(tiny_disk / "new") as folder:
+def test_full_disk_leaves_no_folder(tiny_disk):
+    with pytest.raises(OSError, match="No space left"), atomic_folder(tiny_disk / "new") as folder:
         (folder / "large").write_bytes(bytes(1 << 20))
     assert os.listdir(tiny_disk) == []
 
 
-# Other processes read the one module; importing all of gpcanet would take a second each.
-GETS_ATOMIC = f"""
-import os, runpy, sys
+GETS_ATOMIC = """
+import os
+import sys
 from pathlib import Path
 
-atomic = runpy.run_path({gpcanet.utils.atomic.__file__!r})
-whole_file, whole_folder = atomic["whole_file"], atomic["whole_folder"]
+from gpcanet.utils.atomic import atomic_file, atomic_folder
 """
 
 WRITES_AND_WAITS = """
 
 if sys.argv[1] == "file":
-    with whole_file(sys.argv[2], overwrite=True) as file:
+    with atomic_file(sys.argv[2], overwrite=True) as file:
         file.write(b"half of the new")
         file.flush()
         print("in the middle", flush=True)
         sys.stdin.read()
 else:
-    with whole_folder(Path(sys.argv[2])) as folder:
+    with atomic_folder(Path(sys.argv[2])) as folder:
         (folder / "first").write_bytes(b"1")
         print("in the middle", flush=True)
         sys.stdin.read()
@@ -195,24 +194,24 @@ def killed_while_writing(kind, path):
         assert process.wait() == -signal.SIGKILL
 
 
-def test_a_kill_in_the_middle_leaves_the_old_bytes(target):
+def test_kill_in_the_middle_leaves_the_old_bytes(target):
     killed_while_writing("file", target)
     assert target.read_bytes() == OLD
-    with whole_file(target, overwrite=True) as file:  # what the kill left is in nobody's way
+    with atomic_file(target, overwrite=True) as file:  # what the kill left is in nobody's way
         file.write(b"new")
     assert target.read_bytes() == b"new"
 
 
-def test_a_kill_in_the_middle_leaves_no_folder(tmp_path):
+def test_kill_in_the_middle_leaves_no_folder(tmp_path):
     killed_while_writing("folder", tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    with whole_folder(tmp_path / "new") as folder:
+    with atomic_folder(tmp_path / "new") as folder:
         (folder / "first").write_bytes(b"2")
     assert (tmp_path / "new" / "first").read_bytes() == b"2"
 
 
-def test_an_existing_file_is_refused_before_any_work(target):
-    with pytest.raises(FileExistsError, match=r"table\.csv exists"), whole_file(target):
+def test_existing_file_is_refused_before_any_work(target):
+    with pytest.raises(FileExistsError, match=r"table\.csv exists"), atomic_file(target):
         pytest.fail("the block must not be entered")
     assert untouched(target)
 
@@ -228,14 +227,14 @@ def links(request, monkeypatch):
         monkeypatch.setattr(gpcanet.utils.atomic.os, "link", refuse)
 
 
-def test_a_file_that_appeared_meanwhile_is_not_replaced(tmp_path, links):
+def test_file_that_appeared_meanwhile_is_not_replaced(tmp_path, links):
     path = tmp_path / "new.bin"
-    with pytest.raises(FileExistsError, match="exists"), whole_file(path):
+    with pytest.raises(FileExistsError, match="exists"), atomic_file(path):
         path.write_bytes(OLD)
     assert untouched(path)
 
 
-def test_a_file_that_appeared_after_the_last_check_is_not_replaced(tmp_path, monkeypatch):
+def test_file_that_appeared_after_the_last_check_is_not_replaced(tmp_path, monkeypatch):
     path = tmp_path / "new.bin"
     check = gpcanet.utils.atomic.check_target
 
@@ -247,16 +246,16 @@ def test_a_file_that_appeared_after_the_last_check_is_not_replaced(tmp_path, mon
 
     monkeypatch.setattr(gpcanet.utils.atomic, "check_target", check_and_be_overtaken)
     with (
-        pytest.raises(FileExistsError, match=r"new\.bin exists; choose another name or allow"),
-        whole_file(path) as file,
+        pytest.raises(FileExistsError, match=r"new\.bin exists; choose another name or pass"),
+        atomic_file(path) as file,
     ):
         file.write(b"new")
     assert untouched(path)
 
 
-def test_a_new_file_needs_no_links(tmp_path, links):
+def test_new_file_needs_no_hard_links(tmp_path, links):
     path = tmp_path / "new.bin"
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
     assert path.stat().st_nlink == 1
@@ -264,18 +263,18 @@ def test_a_new_file_needs_no_links(tmp_path, links):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_folder_is_refused_as_a_file(tmp_path, overwrite):
+def test_folder_is_refused_as_a_file(tmp_path, overwrite):
     with (
         pytest.raises(IsADirectoryError, match="is a folder"),
-        whole_file(tmp_path, overwrite=overwrite),
+        atomic_file(tmp_path, overwrite=overwrite),
     ):
         pytest.fail("the block must not be entered")
 
 
-def test_a_missing_parent_is_named(tmp_path):
+def test_missing_parent_is_named(tmp_path):
     with (
-        pytest.raises(FileNotFoundError, match="nowhere does not exist; make it first"),
-        whole_file(tmp_path / "nowhere" / "new.bin"),
+        pytest.raises(FileNotFoundError, match="nowhere does not exist; create it first"),
+        atomic_file(tmp_path / "nowhere" / "new.bin"),
     ):
         pytest.fail("the block must not be entered")
 
@@ -283,7 +282,7 @@ def test_a_missing_parent_is_named(tmp_path):
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_permissions_of_a_file_follow_the_umask(tmp_path, mask, mode):
     with umask(mask):
-        with whole_file(tmp_path / "new.bin"):
+        with atomic_file(tmp_path / "new.bin"):
             pass
         assert os.umask(mask) == mask  # and the umask is as it was
     assert stat.S_IMODE((tmp_path / "new.bin").stat().st_mode) == mode
@@ -292,9 +291,9 @@ def test_permissions_of_a_file_follow_the_umask(tmp_path, mask, mode):
 # -- folders ------------------------------------------------------------------------------------
 
 
-def test_a_folder_appears_whole_and_its_parents_with_it(tmp_path):
+def test_folder_and_its_parents_are_created(tmp_path):
     path = tmp_path / "a" / "b" / "new"
-    with whole_folder(path) as folder:
+    with atomic_folder(path) as folder:
         (folder / "first").write_bytes(b"1")
         (folder / "inner").mkdir()
         (folder / "inner" / "second").write_bytes(b"2")
@@ -304,7 +303,7 @@ def test_a_folder_appears_whole_and_its_parents_with_it(tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_in_the_block_leaves_no_folder(tmp_path, error):
+def test_error_in_the_block_leaves_no_folder(tmp_path, error):
     with pytest.raises(error):
         fill_half_of_a_folder(tmp_path / "new", error)
     assert os.listdir(tmp_path) == []
@@ -312,29 +311,29 @@ def test_an_error_in_the_block_leaves_no_folder(tmp_path, error):
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o755), (0o077, 0o700)])
 def test_permissions_of_a_folder_follow_the_umask(tmp_path, mask, mode):
-    with umask(mask), whole_folder(tmp_path / "new"):
+    with umask(mask), atomic_folder(tmp_path / "new"):
         pass
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == mode
 
 
-def test_a_file_in_the_place_of_the_folder_is_an_error(target):
-    with pytest.raises(NotADirectoryError), whole_folder(target) as folder:
+def test_file_in_the_place_of_the_folder_is_an_error(target):
+    with pytest.raises(NotADirectoryError), atomic_folder(target) as folder:
         (folder / "first").write_bytes(b"1")
     assert untouched(target)
 
 
-def test_of_two_makers_of_a_folder_the_first_wins_and_neither_fails(tmp_path):
+def test_first_of_two_folders_is_kept_without_error(tmp_path):
     path = tmp_path / "new"
-    with whole_folder(path) as late:
+    with atomic_folder(path) as late:
         (late / "maker").write_text("late")
-        with whole_folder(path) as early:
+        with atomic_folder(path) as early:
             (early / "maker").write_text("early")
     assert (path / "maker").read_text() == "early"
     assert os.listdir(tmp_path) == ["new"]
 
 
 MAKES_A_FOLDER = """
-with whole_folder(Path(sys.argv[1])) as folder:
+with atomic_folder(Path(sys.argv[1])) as folder:
     for part in range(20):
         (folder / str(part)).write_text(str(os.getpid()))
     print("ready", flush=True)
@@ -342,7 +341,7 @@ with whole_folder(Path(sys.argv[1])) as folder:
 """
 
 
-def test_two_processes_making_one_folder_leave_one_whole_folder(tmp_path):
+def test_two_processes_making_one_folder_leave_one_complete_folder(tmp_path):
     path = tmp_path / "new"
     command = [sys.executable, "-c", GETS_ATOMIC + MAKES_A_FOLDER, str(path)]
     makers = [

@@ -1,4 +1,4 @@
-"""The command line: gpcanet demo, embed, classify, train, reproduce, report, bench, datasets."""
+"""The command line: gpcanet demo, embed, classify, train, datasets."""
 
 from .app import app, main
 

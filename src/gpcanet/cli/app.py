@@ -1,19 +1,17 @@
-"""The commands, and how any of them ends.
-
-Heavy modules are imported inside the commands, so that help is there at once.
-"""
+"""The commands and their help. Heavy modules are imported when a command runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .. import __version__
 from . import options as o
-from .console import Console, put
+from .console import Console, print_result
 from .entry import run_app
+from .option_groups import add_command
 
 app = typer.Typer(
     name="gpcanet",
@@ -25,11 +23,11 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 datasets_app = typer.Typer(
-    name="datasets",
-    help="Published datasets: what there is, and fetching it.",
-    invoke_without_command=True,
+    name="datasets", help="List, describe and download datasets.", invoke_without_command=True
 )
 app.add_typer(datasets_app)
+
+DatasetName = Annotated[str, typer.Argument(help="Name from `gpcanet datasets list`.")]
 
 
 def main() -> None:
@@ -37,9 +35,9 @@ def main() -> None:
     run_app(app, "gpcanet")
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        put(f"gpcanet {__version__}")
+def _print_version(requested: bool) -> None:
+    if requested:
+        print_result(f"gpcanet {__version__}")
         raise typer.Exit
 
 
@@ -48,252 +46,105 @@ def _top(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    _help_if_alone(context)
+    _help_without_command(context)
 
 
 @datasets_app.callback()
-def _help_if_alone(context: typer.Context) -> None:
+def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
-        put(context.get_help())
+        print_result(context.get_help())
 
 
-@app.command()
+@add_command(app)
 def demo(
-    picture: Annotated[
-        Path, typer.Option("--picture", help="Where to draw the embeddings.")
-    ] = Path("demo.png"),
+    display: o.Display,
+    picture: Annotated[Path, typer.Option("--picture", help="File of the figure.")] = Path(
+        "demo.png"
+    ),
     force: o.Force = False,
     data_dir: o.DataDir = None,
     offline: o.Offline = False,
-    quiet: o.Quiet = False,
-    as_json: o.AsJson = False,
 ) -> None:
-    """Classify the papers of Cora and draw them, in seconds.
+    """Classify the papers of Cora and plot their embeddings.
 
-    Compares features alone, the graph alone, and GPCA. Where Cora cannot be had, uses the
-    digits that come with scikit-learn.
+    Compares the features alone, the graph alone, and GPCA. If Cora is not available, it uses the
+    digits dataset of scikit-learn.
     """
     from .demo import run
 
-    run(
-        Console(quiet=quiet, as_json=as_json),
-        picture,
-        force=force,
-        data_dir=data_dir,
-        offline=offline or None,
-    )
+    run(display.console(), picture, force=force, data_dir=data_dir, offline=offline or None)
 
 
-@app.command()
+@add_command(app)
 def embed(
-    dataset: o.DatasetName = None,
-    output: o.Output = None,
-    features: o.Features = None,
-    edges: o.Edges = None,
-    labels: o.Labels = None,
-    id_column: o.IdColumn = None,
-    source: o.Source = "source",
-    target: o.Target = "target",
-    weight: o.Weight = None,
-    label_column: o.LabelColumn = None,
-    split_column: o.SplitColumn = None,
-    ignore: o.Ignore = None,
-    neighbors: o.Neighbors = None,
-    drop_unknown: o.DropUnknown = False,
-    components: o.Components = None,
-    alpha: o.Alpha = None,
-    beta: o.Beta = None,
-    normalization: o.Normalization = None,
-    iterations: o.Iterations = None,
-    precision: o.Precision = None,
-    model: o.SavedModel = None,
-    save_model: o.SaveModel = None,
-    memory_limit: o.MemoryLimit = None,
-    force: o.Force = False,
-    data_dir: o.DataDir = None,
-    offline: o.Offline = False,
-    quiet: o.Quiet = False,
-    as_json: o.AsJson = False,
+    data: o.Input, settings: o.EmbedSettings, files: o.ModelFiles, display: o.Display
 ) -> None:
-    """Embed the nodes of a graph and write a row per node.
+    """Embed the nodes of a graph and write one row per node.
 
     gpcanet embed cora -o cora.parquet
 
     gpcanet embed --edges edges.csv --features papers.parquet -o out.parquet
     """
-    data = o.Input.of(locals())
     from .embed import run
 
-    settings = {
-        "n_components": components,
-        "alpha": alpha,
-        "beta": beta,
-        "normalization": normalization,
-        "n_iter": iterations,
-        "solver": None if iterations is None else "fixed-point",
-        "precision": precision,
-    }
-    results = o.Results(output, model, save_model, force, memory_limit)
-    run(Console(quiet=quiet, as_json=as_json), data, _given(settings), results)
+    run(display.console(), data, settings, files)
 
 
-@app.command()
+@add_command(app)
 def classify(
-    dataset: o.DatasetName = None,
-    output: o.Output = None,
-    features: o.Features = None,
-    edges: o.Edges = None,
-    labels: o.Labels = None,
-    id_column: o.IdColumn = None,
-    source: o.Source = "source",
-    target: o.Target = "target",
-    weight: o.Weight = None,
-    label_column: o.LabelColumn = None,
-    split_column: o.SplitColumn = None,
-    ignore: o.Ignore = None,
-    neighbors: o.Neighbors = None,
-    drop_unknown: o.DropUnknown = False,
-    components: o.Components = None,
-    alpha: o.Alphas = None,
-    beta: o.Beta = None,
-    normalization: o.Normalization = None,
-    test_share: Annotated[
-        float | None,
-        typer.Option(help="Without a split: share of labels kept back for the report [0.2]."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Decides which labels are kept back [0].")
-    ] = None,
-    precision: o.Precision = None,
-    model: o.SavedModel = None,
-    save_model: o.SaveModel = None,
-    memory_limit: o.MemoryLimit = None,
-    force: o.Force = False,
-    data_dir: o.DataDir = None,
-    offline: o.Offline = False,
-    quiet: o.Quiet = False,
-    as_json: o.AsJson = False,
+    data: o.Input,
+    settings: o.ClassifySettings,
+    held_out: o.HoldOutSettings,
+    files: o.ModelFiles,
+    display: o.Display,
 ) -> None:
     """Predict the class of every node from the labels of some.
 
-    Reports how well that goes, on labels that were kept back.
+    Reports the accuracy on held-out labels.
 
     gpcanet classify cora
 
     gpcanet classify -e edges.csv -f papers.parquet -l topics.csv -o out.csv
     """
-    data = o.Input.of(locals())
     from .classify import run
 
-    settings = {
-        "n_components": components,
-        "alpha": alpha,
-        "beta": beta,
-        "normalization": normalization,
-        "precision": precision,
-    }
-    holding_out = {"test_share": test_share, "seed": seed}
-    results = o.Results(output, model, save_model, force, memory_limit)
-    console = Console(quiet=quiet, as_json=as_json)
-    run(console, data, _given(settings), results, _given(holding_out))
+    run(display.console(), data, settings, held_out, files)
 
 
-@app.command()
+@add_command(app)
 def train(
-    dataset: o.DatasetName = None,
-    output: o.Output = None,
-    features: o.Features = None,
-    edges: o.Edges = None,
-    labels: o.Labels = None,
-    id_column: o.IdColumn = None,
-    source: o.Source = "source",
-    target: o.Target = "target",
-    weight: o.Weight = None,
-    label_column: o.LabelColumn = None,
-    split_column: o.SplitColumn = None,
-    ignore: o.Ignore = None,
-    neighbors: o.Neighbors = None,
-    drop_unknown: o.DropUnknown = False,
-    model: o.ModelName = "gcn",
-    init: o.InitName = "gpca",
-    layers: o.Layers = 2,
-    hidden: o.Hidden = 128,
-    dropout: o.Dropout = 0.5,
-    alpha: o.LayerAlpha = None,
-    beta: o.Beta = None,
-    iterations: o.Iterations = None,
-    normalization: o.Normalization = None,
-    epochs: o.Epochs = None,
-    learning_rate: o.LearningRate = None,
-    weight_decay: o.WeightDecay = None,
-    patience: o.Patience = None,
-    eval_every: o.EvalEvery = None,
-    parts: o.Parts = None,
-    parts_per_batch: o.PartsPerBatch = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights, dropout and parts.")] = 0,
-    device: o.Device = None,
-    checkpoint: o.Checkpoint = None,
-    force: o.Force = False,
-    data_dir: o.DataDir = None,
-    offline: o.Offline = False,
-    quiet: o.Quiet = False,
-    as_json: o.AsJson = False,
+    data: o.Input,
+    network: o.NetworkSettings,
+    propagation: o.PropagationSettings,
+    training: o.TrainingSettings,
+    files: o.TrainingFiles,
+    display: o.Display,
 ) -> None:
-    """Train a graph network, its first weights set by GPCA.
+    """Train a graph neural network that is initialised by GPCA.
 
     gpcanet train cora --layers 15 --init gpca
 
     gpcanet train cora --model gpcanet --alpha 10 --layers 1
     """
-    data = o.Input.of(locals())
     from .train import run
 
-    run(
-        Console(quiet=quiet, as_json=as_json),
-        data,
-        model_name=model,
-        init=init,
-        shape={"layers": layers, "hidden": hidden, "dropout": dropout},
-        gpca=_given(
-            {"alpha": alpha, "beta": beta, "n_iter": iterations, "normalization": normalization}
-        ),
-        settings=_given(
-            {
-                "epochs": epochs,
-                "lr": learning_rate,
-                "weight_decay": weight_decay,
-                "patience": patience,
-                "eval_every": eval_every,
-                "parts": parts,
-                "parts_per_batch": parts_per_batch,
-                "seed": seed,
-                "device": device,
-            }
-        ),
-        results=o.Results(output, None, None, force),
-        checkpoint=checkpoint,
-    )
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """What the user has set; the estimators know the defaults of the rest."""
-    return {name: value for name, value in options.items() if value not in (None, [])}
+    run(display.console(), data, network, propagation, training, files)
 
 
 @datasets_app.command("list")
 def datasets_list(as_json: o.AsJson = False) -> None:
-    """Names and sizes."""
+    """List names and sizes."""
     from .datasets import show_list
 
     show_list(Console(as_json=as_json))
 
 
 @datasets_app.command("info")
-def datasets_info(name: o.RequiredName, as_json: o.AsJson = False) -> None:
-    """Content, source, split, licence and citation."""
+def datasets_info(name: DatasetName, as_json: o.AsJson = False) -> None:
+    """Show content, source, split, licence and citation."""
     from .datasets import show_info
 
     show_info(Console(as_json=as_json), name)
@@ -306,7 +157,7 @@ def datasets_fetch(
     quiet: o.Quiet = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Download datasets to the cache, checked, for use without a network."""
+    """Download and verify datasets, for use without a network."""
     from .datasets import fetch
 
     fetch(Console(quiet=quiet, as_json=as_json), names, data_dir)

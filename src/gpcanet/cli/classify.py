@@ -1,4 +1,4 @@
-"""gpcanet classify."""
+"""The command ``gpcanet classify``."""
 
 from __future__ import annotations
 
@@ -13,56 +13,70 @@ from ..estimators.classifier import GPCAClassifier
 from ..estimators.memory import memory_note
 from ..estimators.serialization import load_model, save_model
 from ..files import write_predictions
+from .classification_report import ClassificationReport
 from .console import Console
-from .learnt import columns_as_learnt, remember_columns
-from .options import Input, Results
-from .report import Report
-from .splits import check_labelled, hold_out
+from .feature_names import select_features, store_feature_names
+from .holdout import check_labelled, hold_out
+from .option_groups import given_options, option_names
+from .options import ClassifySettings, HoldOutSettings, Input, ModelFiles
+
+HELD_OUT_NODES = "nodes with held-out labels"
 
 
 def run(
     console: Console,
     data: Input,
-    settings: dict[str, Any],
-    results: Results,
-    holding_out: dict[str, Any],
+    settings: ClassifySettings,
+    held_out: HoldOutSettings,
+    files: ModelFiles,
 ) -> None:
-    results.check({**settings, **holding_out}, data)
-    test_share, seed = holding_out.get("test_share", 0.2), holding_out.get("seed", 0)
+    parameters = given_options(settings)
+    given = [option_names(ClassifySettings)[name] for name in parameters]
+    given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
+    files.check_model_files(data, given)
+    test_share = 0.2 if held_out.test_share is None else held_out.test_share
     if not 0 <= test_share < 1:
         raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")
-    model = GPCAClassifier(**settings) if results.model is None else load_model(results.model)
+    model = GPCAClassifier(**parameters) if files.model is None else load_model(files.model)
     if not isinstance(model, GPCAClassifier):
-        raise InputError(f"{results.model} is a {type(model).__name__}; use gpcanet embed")
-    settings = {**settings, "memory_limit": results.memory_limit}
-    for part in (model, *getattr(model, "gpca_", ())):
-        part.set_params(memory_limit=results.memory_limit)
+        raise InputError(f"{files.model} is a {type(model).__name__}; use gpcanet embed")
+    parameters["memory_limit"] = files.memory_limit
+    for estimator in (model, *getattr(model, "gpca_", ())):
+        estimator.set_params(memory_limit=files.memory_limit)
     model.check_parameters()
 
     dataset = data.load(console)
     n_labelled = int(np.sum(dataset.y >= 0))
-    if results.model is None:
+    if files.model is None:
         console.note(memory_note(model, dataset.graph, dataset.X, n_labelled))
-        model, report, probabilities = _learn(
-            console, dataset, settings, test_share, seed, is_kept=bool(results.written)
-        )
-        remember_columns(model, dataset)
+        check_labelled(dataset)
+        split = dataset
+        if not dataset.has_split:
+            split = hold_out(dataset, held_out.seed or 0, test=test_share)
+        model, report = _fit_and_evaluate(console, split, parameters)
+        if report is not None and not dataset.has_split and files.written:
+            # The split was only for the report: results use all labels.
+            with console.phase("fitting on all labels"):
+                everything = np.flatnonzero(dataset.y >= 0)
+                model = _fit(replace(dataset, train=everything), parameters)
+        probabilities = model.label_distributions_
+        store_feature_names(model, dataset)
     else:
-        X = columns_as_learnt(model, dataset, console)
+        X = select_features(model, dataset, console)
         with console.phase("predicting"):
             probabilities = model.predict_proba(X, graph=dataset.graph)
-        judged = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
-        who = "labelled nodes, which the model may have learnt from"
-        report = _report(dataset, model, probabilities, judged, who)
+        nodes = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
+        description = "labelled nodes, which may include training nodes of the model"
+        report = _evaluate(dataset, model, probabilities, nodes, description)
 
     with console.phase("writing"):
-        if results.output is not None:
+        if files.output is not None:
             write_predictions(
-                results.output, dataset.graph, model.classes_, probabilities,
-                id_name=data.id_name, overwrite=results.force,
+                files.output, dataset.graph, model.classes_, probabilities,
+                id_name=data.id_name, overwrite=files.force,
             )  # fmt: skip
-        if results.save_model is not None:
-            save_model(model, results.save_model, overwrite=results.force)
+        if files.save_model is not None:
+            save_model(model, files.save_model, overwrite=files.force)
     values = {
         "nodes": dataset.graph.n_nodes,
         "edges": dataset.graph.n_edges,
@@ -78,58 +92,40 @@ def run(
         },
         "notes": list(dataset.notes),
         "seconds": console.seconds,
-        "written": results.written,
+        "written": files.written,
     }
-    learnt = "" if dataset.has_split or results.model else ", having learnt from all labels"
-    files = f"written{learnt}: {', '.join(results.written)} " if results.written else ""
-    ending = f"\n{files}({sum(console.seconds.values()):.1f} s)"
-    console.result(values, *([] if report is None else [report.show()]), ending)
+    labels = "" if dataset.has_split or files.model else ", fitted on all labels"
+    written = f"written{labels}: {', '.join(files.written)} " if files.written else ""
+    ending = f"\n{written}({sum(console.seconds.values()):.1f} s)"
+    console.result(values, *([] if report is None else [report.to_table()]), ending)
 
 
-def _learn(
-    console: Console,
-    dataset: Dataset,
-    settings: dict[str, Any],
-    test_share: float,
-    seed: int,
-    *,
-    is_kept: bool,
-) -> tuple[GPCAClassifier, Report | None, np.ndarray]:
-    """A model, what labels kept back say of it, and the probabilities of every node."""
-    check_labelled(dataset)
-    has_split = dataset.has_split
-    if has_split and not len(dataset.train):
-        raise InputError("the split has no labelled node for train; mark some, or drop that column")
-    if not has_split:
-        dataset = hold_out(dataset, seed, test=test_share)
-    with console.phase("learning"):
-        model = _fit(dataset, settings)
-    report = _report(
-        dataset,
-        model,
-        model.label_distributions_,
-        dataset.test,
-        "nodes whose labels were kept back",
-    )
+def _fit_and_evaluate(
+    console: Console, dataset: Dataset, parameters: dict[str, Any]
+) -> tuple[GPCAClassifier, ClassificationReport | None]:
+    if not len(dataset.train):
+        raise InputError(
+            "the split has no labelled training node; mark some as train, or leave that column out "
+            "with --ignore"
+        )
+    with console.phase("fitting"):
+        model = _fit(dataset, parameters)
+    probabilities = model.label_distributions_
+    report = _evaluate(dataset, model, probabilities, dataset.test, HELD_OUT_NODES)
     if report is None:
-        console.note("no report: no label was kept back to judge by")
-    if has_split or report is None or not is_kept:
-        return model, report, model.label_distributions_
-    # The split was only for the report: what is written and kept has learnt from every label.
-    with console.phase("learning from all labels"):
-        model = _fit(replace(dataset, train=np.flatnonzero(dataset.y >= 0)), settings)
-    return model, report, model.label_distributions_
+        console.note("no report: no labels were held out")
+    return model, report
 
 
 def _fit(dataset: Dataset, parameters: dict[str, Any]) -> GPCAClassifier:
-    y = _named(dataset, dataset.visible_labels())
+    y = _labels_by_name(dataset, dataset.visible_labels())
     validation = dataset.validation if len(dataset.validation) else None
     model = GPCAClassifier(**parameters)
     return model.fit(dataset.X, y, graph=dataset.graph, validation=validation)
 
 
-def _named(dataset: Dataset, codes: np.ndarray) -> np.ndarray:
-    """Labels as the user calls them, so that a saved model speaks of these."""
+def _labels_by_name(dataset: Dataset, codes: np.ndarray) -> np.ndarray:
+    """Class names instead of codes, so that they become the ``classes_`` of a saved model."""
     if dataset.class_names is None or dataset.class_names.dtype.kind in "iu":
         names = np.arange(dataset.n_classes) if dataset.class_names is None else dataset.class_names
         return np.where(codes >= 0, names[codes], -1)
@@ -138,20 +134,20 @@ def _named(dataset: Dataset, codes: np.ndarray) -> np.ndarray:
     return y
 
 
-def _report(
+def _evaluate(
     dataset: Dataset,
     model: GPCAClassifier,
     probabilities: np.ndarray,
-    judged: np.ndarray,
-    who: str,
-) -> Report | None:
-    """None where no label was kept back."""
-    if len(judged) == 0:
+    nodes: np.ndarray,
+    description: str,
+) -> ClassificationReport | None:
+    """Compare predictions with the labels of some nodes; None without nodes."""
+    if len(nodes) == 0:
         return None
     codes = {name: code for code, name in enumerate(model.classes_.tolist())}
-    names = _named(dataset, dataset.y)[judged].tolist()
-    for name in sorted(set(names) - set(codes), key=str):  # never predicted, and so always missed
+    names = _labels_by_name(dataset, dataset.y)[nodes].tolist()
+    for name in sorted(set(names) - set(codes), key=str):  # classes that the model does not know
         codes[name] = len(codes)
     truth = np.array([codes[name] for name in names])
-    predicted = probabilities[judged].argmax(axis=1)
-    return Report([str(name) for name in codes], truth, predicted, who)
+    predicted = probabilities[nodes].argmax(axis=1)
+    return ClassificationReport([str(name) for name in codes], truth, predicted, description)

@@ -1,4 +1,4 @@
-"""What a command says: notes and progress on standard error, results on standard output."""
+"""Output of a command: notes and progress on standard error, results on standard output."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import Progress, TaskID
 
-#: Where there is no terminal to draw on, a phase is told of if it took this long.
+#: Without a progress bar, the time of a phase is printed if it is at least this long.
 LONG_SECONDS = 2.0
 
-#: Piped output is as wide as it needs to be.
+#: Width of piped tables, large enough that no line is wrapped.
 PIPE_WIDTH = 1000
 
-#: Control characters, line separators, and marks that reverse the order of letters: in the names
-#: of users they could move the cursor, or make a line look like another.
+#: Control characters, line separators and bidirectional marks: in file contents they could move
+#: the cursor of a terminal or disguise a line.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def escaped(text: str) -> str:
-    r"""Text that is safe to print on a terminal.
+    r"""Replace control characters by escape sequences.
 
     >>> print(escaped("a\x1b[2Jb\n"))
     a\x1b[2Jb\n
@@ -38,19 +38,34 @@ def escaped(text: str) -> str:
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
-def put(text: str) -> None:
-    """Print a result at once, so that a full disk is told; a reader may have had enough."""
+def print_result(text: str) -> None:
+    """Print to standard output and flush, so that a full disk is an error; ignore a closed pipe."""
     try:
         print(text, flush=True)
     except OSError as error:
-        # What is left in the buffer would fail again when Python ends.
+        # Otherwise the text left in the buffer fails again when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise
 
 
 class Console:
-    """Speaks to a person, or with ``as_json`` to a script, or with ``quiet`` hardly at all."""
+    """Prints notes, progress and results.
+
+    Parameters
+    ----------
+    quiet : bool
+        Whether to print only results and warnings about the data.
+    as_json : bool
+        Whether to print results as JSON.
+
+    Attributes
+    ----------
+    seconds : dict
+        Duration of every finished phase.
+    warned : set
+        Data warnings that were printed.
+    """
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet, self.as_json = quiet, as_json
@@ -61,38 +76,38 @@ class Console:
         warnings.showwarning = self._show_warning
 
     def note(self, text: str | None) -> None:
-        """Something worth knowing on the way."""
+        """Print a sentence to standard error, unless quiet."""
         if text and not self.quiet:
             self._print_above_bars(text)
 
     def result(self, values: dict[str, Any], *shown: RenderableType) -> None:
-        """What the command was run for: JSON for scripts, else what is to be shown."""
+        """Print the values as JSON, or else the text and tables ``shown``."""
         if self.as_json:
-            put(json.dumps(values, allow_nan=False))
+            print_result(json.dumps(values, allow_nan=False))
         else:
-            self._show(shown)
+            self._print_tables(shown)
 
-    def _show(self, shown: tuple[RenderableType, ...]) -> None:
+    def _print_tables(self, shown: tuple[RenderableType, ...]) -> None:
         from rich.console import Console as Terminal
         from rich.segment import Segment, Segments
 
-        # What users call their classes and files is no markup.
+        # Names of classes and files may contain what looks like markup.
         width = None if sys.stdout.isatty() else PIPE_WIDTH
         terminal = Terminal(width=width, highlight=False, markup=False, emoji=False)
         with terminal.capture() as captured:
             for item in shown:
                 item = terminal.render_str(item) if isinstance(item, str) else item
-                # Only here are text and styles apart, whatever the tables are made of.
+                # Segments separate the text, which is escaped, from the styles, which are not.
                 segments = [
                     Segment("\n".join(map(escaped, text.split("\n"))), style, control)
                     for text, style, control in terminal.render(item)
                 ]
                 terminal.print(Segments(segments))
-        put("\n".join(line.rstrip() for line in captured.get().splitlines()))
+        print_result("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time a part of the work; show that it goes on, and how far it is if it tells."""
+        """Measure the time of a block and show its progress."""
         from ..utils.progress import progress_to
 
         start = time.perf_counter()
@@ -109,11 +124,11 @@ class Console:
 
     @property
     def draws(self) -> bool:
-        """Whether there is a bar now."""
+        """Whether a progress bar is shown."""
         return self._bars is not None
 
     def progress(self, what: str, done: int, total: int | None, text: str | None = None) -> None:
-        """Take a report of a download, a solver, or a search among settings."""
+        """Update the bar of a task; ``text`` replaces its name and its estimate of the time."""
         if self._bars is None:
             return
         if what not in self._tasks:
@@ -123,7 +138,7 @@ class Console:
             completed=done,
             total=total,
             description=escaped(text or what),
-            tells_time=text is not None,
+            has_own_estimate=text is not None,
         )
 
     @contextmanager
@@ -141,10 +156,10 @@ class Console:
         from rich.text import Text
 
         class Remaining(TimeRemainingColumn):
-            """Not beside an estimate that knows better than the mean so far."""
+            """Remaining time, unless the description of the task contains an estimate."""
 
             def render(self, task: Task) -> Text:
-                return Text("") if task.fields.get("tells_time") else super().render(task)
+                return Text("") if task.fields.get("has_own_estimate") else super().render(task)
 
         columns = (
             SpinnerColumn(),
@@ -172,7 +187,7 @@ class Console:
     def _show_warning(
         self, message: Warning | str, category: type[Warning], *_: Any, **__: Any
     ) -> None:
-        if issubclass(category, DataWarning):  # too serious for --quiet
+        if issubclass(category, DataWarning):  # printed even with --quiet
             self.warned.add(str(message))
             self._print_above_bars(f"warning: {message}")
         else:

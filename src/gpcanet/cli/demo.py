@@ -1,4 +1,4 @@
-"""gpcanet demo: a graph embedded and classified in seconds, as a table and a picture."""
+"""The command ``gpcanet demo``: accuracies on Cora as a table, embeddings as a figure."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..errors import InputError
 from ..estimators.classifier import GPCAClassifier
 from ..estimators.gpca import GPCA
 from ..linalg import Propagation, Solver
-from ..utils.atomic import check_target, whole_file
+from ..utils.atomic import atomic_file, check_target
 from .console import Console
 
-#: Table 1 of the paper: test accuracy of GPCA on Cora over alpha.
+#: Test accuracy of GPCA on Cora by alpha, from Table 1 of the paper.
 PUBLISHED_ON_CORA = {1.0: 72.57, 5.0: 80.95, 10.0: 82.23, 20.0: 82.05, 50.0: 81.10}
 
-#: Ten colours that stay apart for most readers (after Okabe and Ito, and Tableau).
+#: Ten colours that most readers can distinguish (after Okabe and Ito, and Tableau).
 PALETTE = (
     "#4E79A7", "#F28E2B", "#59A14F", "#E15759", "#B07AA1",
     "#EDC948", "#76B7B2", "#9C755F", "#FF9DA7", "#5B5B5B",
 )  # fmt: skip
 
-# A layout good enough to look at, in a quarter of the default's time.
+#: A quarter of the time of the default settings, and good enough for a figure.
 TSNE_SETTINGS = {
     "max_iter": 250,
     "early_exaggeration": 2.0,
@@ -44,9 +44,9 @@ def run(
     start = time.perf_counter()
     check_target(picture, overwrite=force)
     if picture.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise InputError(f"{picture}: a picture is drawn as .png, .pdf or .svg")
+        raise InputError(f"{picture}: the figure must be a .png, .pdf or .svg file")
     data = _load(console, data_dir, offline)
-    labels = f"{len(data.train)} labels to learn from, {len(data.test):,} to judge by"
+    labels = f"{len(data.train)} training labels, {len(data.test):,} test labels"
     console.note(f"{data.graph.summary()}, {data.X.shape[1]:,} features, {labels}")
     rows = [_timed(console, data, title, predict) for title, predict in _methods(data)]
     published = PUBLISHED_ON_CORA if data.name == "cora" else {}
@@ -57,7 +57,7 @@ def run(
     console.result(
         {"dataset": data.name, "rows": rows, "picture": drawn, "seconds": seconds},
         _table(data, rows),
-        f"\nAll of it took {seconds:.0f} s.",
+        f"\nTotal time: {seconds:.0f} s.",
         *([f"{drawn} shows the embeddings."] if drawn else []),
     )
 
@@ -67,8 +67,10 @@ def _load(console: Console, data_dir: Path | None, offline: bool | None) -> Data
         with console.phase("fetching Cora"):
             return load("cora", data_dir, offline=offline, progress=console.progress)
     except DataUnavailableError as error:
-        console.note(f"Cora cannot be had here: {error}")
-        console.note("Instead, scikit-learn's digits, each joined to its nearest ten.")
+        console.note(f"Cora is not available: {error}")
+        console.note(
+            "Using the digits of scikit-learn instead, each connected to its 10 nearest neighbours."
+        )
         return load("digits")
 
 
@@ -79,20 +81,20 @@ def _methods(data: Dataset) -> list[tuple[str, Callable[[], np.ndarray]]]:
         model.fit(data.X, data.visible_labels(), graph=graph, validation=data.validation)
         return model.transduction_
 
-    # Of the head only C is chosen (by validation), so that the rows differ in nothing but alpha.
+    # Only C is selected, so that the rows differ in alpha alone.
     plain = {"feature_scaling": "l2", "normalize_embedding": False, "correct_and_smooth": False}
     return [
         ("features alone (PCA)", lambda: classify(False, alpha=0.0, **plain)),
-        ("the graph alone (label propagation)", lambda: _spread_labels(data)),
+        ("graph alone (label propagation)", lambda: _propagate_labels(data)),
         *(
             (f"GPCA, alpha = {alpha:g}", lambda alpha=alpha: classify(True, alpha=alpha, **plain))
             for alpha in PUBLISHED_ON_CORA
         ),
-        ("GPCAClassifier(), which decides for itself", lambda: classify(True)),
+        ("GPCAClassifier() with model selection", lambda: classify(True)),
     ]
 
 
-def _spread_labels(data: Dataset) -> np.ndarray:
+def _propagate_labels(data: Dataset) -> np.ndarray:
     one_hot = np.zeros((data.graph.n_nodes, data.n_classes))
     one_hot[data.train, data.y[data.train]] = 1
     P = Propagation(data.graph.indptr, data.graph.indices)
@@ -121,11 +123,11 @@ def _table(data: Dataset, rows: list[dict[str, Any]]) -> Table:
 
 
 def _draw(console: Console, data: Dataset, picture: Path, *, force: bool) -> str | None:
-    """PCA beside GPCA, each laid out in the plane by t-SNE and coloured by class."""
+    """Plot t-SNE maps of the PCA and GPCA embeddings, coloured by class."""
     try:
         import matplotlib
     except ImportError:
-        console.note("No picture: matplotlib is missing; pip install 'gpcanet[report]'.")
+        console.note("No figure: matplotlib is not installed; pip install 'gpcanet[report]'.")
         return None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -140,7 +142,7 @@ def _draw(console: Console, data: Dataset, picture: Path, *, force: bool) -> str
             handles, names, loc="outside lower center", ncols=min(len(names), 5),
             frameon=False, fontsize=12, markerscale=3,
         )  # fmt: skip
-        with whole_file(picture, overwrite=force) as file:
+        with atomic_file(picture, overwrite=force) as file:
             figure.savefig(file, dpi=130, format=picture.suffix[1:])
     plt.close(figure)
     return str(picture)
@@ -151,13 +153,13 @@ def _scatter(axis: Any, title: str, data: Dataset, Z: np.ndarray) -> None:
     from threadpoolctl import threadpool_limits
 
     known = data.y >= 0
-    # Its threads wait for each other by spinning, which on a busy machine takes longer than one.
+    # The spinning threads of t-SNE are slower than one thread on a busy machine.
     with threadpool_limits(1, user_api="openmp"):
-        places = TSNE(**TSNE_SETTINGS).fit_transform(Z[known])
+        positions = TSNE(**TSNE_SETTINGS).fit_transform(Z[known])
     y = data.y[known]
     assert data.class_names is not None
     for code, name in enumerate(data.class_names):
-        members = places[y == code]
+        members = positions[y == code]
         axis.scatter(*members.T, s=9, linewidths=0, alpha=0.8, color=PALETTE[code], label=name)
     axis.set_title(f"{data.name}, {title}", fontsize=15)
     axis.set_aspect("equal", adjustable="datalim")

@@ -1,9 +1,8 @@
-"""gpcanet embed."""
+"""The command ``gpcanet embed``."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..errors import InputError
 from ..estimators.gpca import GPCA
@@ -11,44 +10,48 @@ from ..estimators.memory import memory_note
 from ..estimators.serialization import load_model, save_model
 from ..files import write_embedding
 from .console import Console
-from .learnt import columns_as_learnt, remember_columns
-from .options import Input, Results
+from .feature_names import select_features, store_feature_names
+from .option_groups import given_options, option_names
+from .options import EmbedSettings, Input, ModelFiles
 
 
-def run(console: Console, data: Input, settings: dict[str, Any], results: Results) -> None:
-    if not results.written:
+def run(console: Console, data: Input, settings: EmbedSettings, files: ModelFiles) -> None:
+    if not files.written:
         raise InputError("nothing to write: give --output, --save-model or both")
-    results.check(settings, data)
-    model = GPCA(**settings) if results.model is None else load_model(results.model)
+    given = given_options(settings)
+    files.check_model_files(data, [option_names(EmbedSettings)[name] for name in given])
+    if "n_iter" in given:
+        given["solver"] = "fixed-point"
+    model = GPCA(**given) if files.model is None else load_model(files.model)
     if not isinstance(model, GPCA):
-        raise InputError(f"{results.model} is a {type(model).__name__}; use gpcanet classify")
-    model.set_params(memory_limit=results.memory_limit)
+        raise InputError(f"{files.model} is a {type(model).__name__}; use gpcanet classify")
+    model.set_params(memory_limit=files.memory_limit)
     model.check_parameters()
 
     dataset = data.load(console)
-    if results.model is None:
+    if files.model is None:
         console.note(memory_note(model, dataset.graph, dataset.X))
-    fitted: dict[str, float] = {}
+    fit_results: dict[str, float] = {}
     with console.phase("embedding"):
-        if results.model is not None:
-            Z = model.transform(columns_as_learnt(model, dataset, console), graph=dataset.graph)
+        if files.model is not None:
+            Z = model.transform(select_features(model, dataset, console), graph=dataset.graph)
         else:
-            # Validation labels in the embedding would bias every choice made by them later.
+            # Validation labels in the embedding would bias a model selection that uses them.
             y = dataset.visible_labels(validation=False) if dataset.has_split else dataset.y
             Z = model.fit_transform(dataset.X, y, graph=dataset.graph)
-            if results.save_model is not None:  # so that --model gives the same bytes later
+            if files.save_model is not None:  # so that --model later gives the same bytes
                 Z = model.transform(dataset.X, graph=dataset.graph)
-            fitted = {"iterations": int(model.n_iter_)}
-            if not math.isnan(model.residual_):  # measured, as it is not after so many steps
-                fitted |= {"residual": model.residual_, "objective": model.objective_}
+            fit_results = {"iterations": int(model.n_iter_)}
+            if not math.isnan(model.residual_):  # NaN for a fixed number of iterations
+                fit_results |= {"residual": model.residual_, "objective": model.objective_}
     with console.phase("writing"):
-        if results.output is not None:
+        if files.output is not None:
             write_embedding(
-                results.output, dataset.graph, Z, id_name=data.id_name, overwrite=results.force
+                files.output, dataset.graph, Z, id_name=data.id_name, overwrite=files.force
             )
-        if results.save_model is not None:
-            remember_columns(model, dataset)
-            save_model(model, results.save_model, overwrite=results.force)
+        if files.save_model is not None:
+            store_feature_names(model, dataset)
+            save_model(model, files.save_model, overwrite=files.force)
     console.result(
         {
             "nodes": dataset.graph.n_nodes,
@@ -57,11 +60,11 @@ def run(console: Console, data: Input, settings: dict[str, Any], results: Result
             "components": Z.shape[1],
             "alpha": float(model.alpha),
             "beta": float(model.beta),
-            **fitted,
+            **fit_results,
             "notes": list(dataset.notes),
             "seconds": console.seconds,
-            "written": results.written,
+            "written": files.written,
         },
-        f"{dataset.graph.n_nodes:,} nodes in {Z.shape[1]} dimensions: {', '.join(results.written)}"
+        f"{dataset.graph.n_nodes:,} nodes in {Z.shape[1]} dimensions: {', '.join(files.written)}"
         f" ({sum(console.seconds.values()):.1f} s)",
     )

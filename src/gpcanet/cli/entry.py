@@ -1,4 +1,4 @@
-"""How a command line starts and ends: streams, signals, exit codes, one line for an error."""
+"""Start and end of a command: streams, signals, exit codes, one line per error."""
 
 from __future__ import annotations
 
@@ -10,68 +10,48 @@ from typing import Any
 
 import typer
 
-from ..errors import UserError
+from ..errors import OutputExistsError, UserError
 from .console import escaped
 
 BAD_INPUT, INTERRUPTED = 2, 128 + signal.SIGINT
 
-#: Any complaint of typer's about the command line; some versions bring a click of their own.
+#: Base class of errors in the command line's syntax; typer contains its own copy of click.
 UsageError: Any = typer.BadParameter.__base__
-
-#: How errors of the library name what is an option here.
-OPTION_WORDS = {
-    "allow it to be replaced": "use --force to replace it",
-    "have unknown nodes dropped": "use --drop-unknown",
-    "a file of them, or a number of neighbors": "--edges or --neighbors",
-    "n_components=": "--components ",
-    "memory_limit=": "--memory-limit ",
-    "id_column and": "--id and",
-    "label_column": "--label",
-    "split_column": "--split",
-    "data_dir names": "--data-dir names",
-    "n_iter is for": "--iterations is for",
-}
 
 
 def run_app(app: typer.Typer, program: str) -> None:
-    """Run a command line and exit. 0: done, 2: bad input, 130: interrupted, 1: internal error."""
-    # A terminated process cleans up behind itself like an interrupted one.
+    """Run a command and exit. 0: success, 2: bad input, 130: interrupted, 1: internal error."""
+    # A terminated process removes its temporary files like an interrupted one.
     signal.signal(signal.SIGTERM, _raise_interrupt)
-    _mend_streams()
+    _prepare_streams()
     try:
-        if app(standalone_mode=False) == INTERRUPTED:  # typer has caught it
+        if app(standalone_mode=False) == INTERRUPTED:  # typer caught the KeyboardInterrupt
             raise KeyboardInterrupt
     except KeyboardInterrupt:
-        _end(program, "interrupted; nothing was left half-written", INTERRUPTED)
+        _exit(program, "interrupted; no incomplete file was left", INTERRUPTED)
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else program
-        sentence = f"{error.format_message().rstrip('.?')}; see {command} --help"
-        _end(program, sentence, BAD_INPUT)
+        message = f"{error.format_message().rstrip('.?')}; see {command} --help"
+        _exit(program, message, BAD_INPUT)
     except (UserError, OSError) as error:
         if "GPCANET_DEBUG" in os.environ:
             raise
-        _end(program, describe(error), BAD_INPUT)
+        _exit(program, describe(error), BAD_INPUT)
     except MemoryError:
-        _end(
-            program,
-            "not enough memory for this graph; --memory-limit makes do with less",
-            BAD_INPUT,
-        )
+        _exit(program, "not enough memory for this graph; use --memory-limit or float32", BAD_INPUT)
 
 
 def describe(error: Exception) -> str:
-    """One sentence for a person at a terminal."""
+    """The message of an error in one sentence, with the options of the command."""
+    if isinstance(error, OutputExistsError):
+        return f"{error.path} exists; choose another name or use --force to replace it"
     if isinstance(error, OSError) and error.strerror:
-        named = f": {error.filename}" if error.filename else ""
-        return f"{error.strerror}{named}"
-    sentence = str(error)
-    for words, option in OPTION_WORDS.items():
-        sentence = sentence.replace(words, option)
-    return sentence
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error)
 
 
-def _mend_streams() -> None:
-    """A closed stream swallows what is printed; a letter it cannot show is no error."""
+def _prepare_streams() -> None:
+    """Discard output to closed streams; replace characters that a stream cannot encode."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -84,6 +64,6 @@ def _raise_interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _end(program: str, sentence: str, code: int) -> None:
-    print(f"{program}: {escaped(' '.join(sentence.split()))}", file=sys.stderr)
+def _exit(program: str, message: str, code: int) -> None:
+    print(f"{program}: {escaped(' '.join(message.split()))}", file=sys.stderr)
     sys.exit(code)

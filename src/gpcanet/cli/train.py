@@ -1,36 +1,35 @@
-"""gpcanet train."""
+"""The command ``gpcanet train``."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
+from ..datasets import Dataset
 from ..errors import InputError
 from ..files import write_predictions
+from ..utils.atomic import check_target
+from ..utils.available_memory import available_bytes
+from .classification_report import ClassificationReport
 from .console import Console
-from .options import Input, Results
-from .report import Report
-from .splits import check_labelled, hold_out
+from .holdout import check_labelled, hold_out
+from .option_groups import given_options, option_names
+from .options import Input, NetworkSettings, PropagationSettings, TrainingFiles, TrainingSettings
 
-#: Without a split: shares of every class for validation and test.
+#: Shares of every class for a dataset without a split.
 VALIDATION_SHARE, TEST_SHARE = 0.1, 0.2
 
 
 def run(
     console: Console,
     data: Input,
-    *,
-    model_name: str,
-    init: str,
-    shape: dict[str, Any],
-    gpca: dict[str, Any],
-    settings: dict[str, Any],
-    results: Results,
-    checkpoint: Path | None,
+    network: NetworkSettings,
+    propagation: PropagationSettings,
+    training: TrainingSettings,
+    files: TrainingFiles,
 ) -> None:
-    results.check({}, data, checkpoint=checkpoint)
+    files.check(data, files.checkpoint)
+    if files.checkpoint is not None:
+        check_target(files.checkpoint, overwrite=True)
     try:
         from ..nn.training.data import NodeData
         from ..nn.training.loop import predict_proba, train
@@ -38,33 +37,30 @@ def run(
         from ..nn.training.zoo import build_initialized_model
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{error.name} is not installed; pip install 'gpcanet[nn]' brings what training needs"
+            f"{error.name} is not installed; install what training needs: pip install 'gpcanet[nn]'"
         ) from None
-    if settings["seed"] >= 2**64:
-        raise InputError(f"--seed {settings['seed']} must be less than 2**64, as torch needs it")
-    how = Settings(**settings)
-    if len(gpca.get("alpha", ())) == 1:
-        gpca = {**gpca, "alpha": gpca["alpha"][0]}
+    settings = Settings(**given_options(training))
+    model_settings = _model_settings(network, propagation)
     dataset = data.load(console)
     check_labelled(dataset)
     if not dataset.has_split:
-        dataset = hold_out(dataset, how.seed, test=TEST_SHARE, validation=VALIDATION_SHARE)
+        dataset = hold_out(dataset, settings.seed, test=TEST_SHARE, validation=VALIDATION_SHARE)
     nodes = NodeData.of(dataset)
+    if settings.parts == 1:
+        console.note(_memory_note(dataset, network))
     with console.phase("initialising"):
-        model, told = build_initialized_model(
-            model_name, nodes, init=init, seed=how.seed, **shape, **gpca
+        model, initialisation = build_initialized_model(
+            network.model, nodes, init=network.init, seed=settings.seed, **model_settings
         )
-    for line in str(told).splitlines():
+    for line in str(initialisation).splitlines():
         console.note(line)
     with console.phase("training"):
-        notes = {"model": model_name, "init": init}
+        notes = {"model": network.model, "init": network.init}
         try:
-            result = train(model, nodes, how, checkpoint=checkpoint, notes=notes)
-        except RuntimeError as error:  # torch has no MemoryError on a CPU
-            if "memory" not in str(error):
-                raise
+            result = train(model, nodes, settings, checkpoint=files.checkpoint, notes=notes)
+        except MemoryError as error:
             raise InputError(
-                "not enough memory for the whole graph; --parts 100 trains on parts of it"
+                "not enough memory; use --parts 100 to train on partitions of the graph"
             ) from error
     console.note(
         f"best of {result.epochs} epochs by validation: epoch {result.best_epoch}, "
@@ -73,32 +69,62 @@ def run(
 
     probabilities = predict_proba(model, nodes)
     names = np.arange(dataset.n_classes) if dataset.class_names is None else dataset.class_names
-    names = names[: probabilities.shape[1]]  # the last ones may have lost all their nodes
-    if results.output is not None:
+    names = names[: probabilities.shape[1]]  # the last classes may have no labelled node
+    if files.output is not None:
         with console.phase("writing"):
             write_predictions(
-                results.output, dataset.graph, names, probabilities,
-                id_name=data.id_name, overwrite=results.force,
+                files.output, dataset.graph, names, probabilities,
+                id_name=data.id_name, overwrite=files.force,
             )  # fmt: skip
     report = None
     if len(dataset.test):
-        report = Report(
+        report = ClassificationReport(
             [str(name) for name in names],
             dataset.y[dataset.test],
             probabilities[dataset.test].argmax(axis=1),
-            "nodes whose labels were kept back",
+            "nodes with held-out labels",
         )
     values = {
-        "model": model_name,
-        "init": init,
-        "initialised": told.n_set,
+        "model": network.model,
+        "init": network.init,
+        "initialised": initialisation.n_set,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         **result.to_json(),
         "report": None if report is None else report.values(),
         "notes": list(dataset.notes),
         "phases": console.seconds,
-        "written": results.written,
-    }  # fmt: skip
-    files = f"written: {', '.join(results.written)} " if results.written else ""
-    ending = f"\n{files}({sum(console.seconds.values()):.1f} s)"
-    console.result(values, *([] if report is None else [report.show()]), ending)
+        "written": files.written,
+    }
+    written = f"written: {', '.join(files.written)} " if files.written else ""
+    ending = f"\n{written}({sum(console.seconds.values()):.1f} s)"
+    console.result(values, *([] if report is None else [report.to_table()]), ending)
+
+
+def _memory_note(dataset: Dataset, network: NetworkSettings) -> str | None:
+    """A sentence if features and activations in float32 alone exceed the free memory."""
+    width = dataset.X.shape[1] + network.layers * network.hidden
+    needed, free = 4 * dataset.graph.n_nodes * width, available_bytes()
+    if free is None or needed <= free:
+        return None
+    return (
+        f"training on the whole graph takes more than {needed / 2**30:.1f} GiB of memory, but "
+        f"{free / 2**30:.1f} GiB are free; use --parts 100 to train on partitions"
+    )
+
+
+def _model_settings(
+    network: NetworkSettings, propagation: PropagationSettings
+) -> dict[str, object]:
+    """Shape and propagation of the model; raise if the model has no such setting."""
+    given = given_options(propagation)
+    for name in given:
+        models = ("gpcanet", "gcn") if name == "normalization" else ("gpcanet",)
+        if network.model not in models:
+            option = option_names(PropagationSettings)[name]
+            raise InputError(
+                f"{option} is for the model {' or '.join(models)}; leave it out for {network.model}"
+            )
+    if len(given.get("alpha", ())) == 1:
+        given["alpha"] = given["alpha"][0]
+    shape = {"layers": network.layers, "hidden": network.hidden, "dropout": network.dropout}
+    return shape | given

@@ -1,4 +1,4 @@
-"""Attributed graphs with labels: by name, from the user's files, or generated."""
+"""Attributed graphs with labels: published datasets by name, and generated ones."""
 
 from ..errors import DataError, DataUnavailableError
 from .catalogue import about, load, names

@@ -12,7 +12,7 @@ from .download import Progress
 
 
 class Loader(Protocol):
-    """What every named dataset is loaded by."""
+    """A function that loads a dataset by name."""
 
     def __call__(
         self,
@@ -36,7 +36,7 @@ _LOADERS: dict[str, tuple[Loader, About]] = {
 
 
 def names() -> list[str]:
-    """The names that ``load`` knows."""
+    """Names of the datasets that ``load`` accepts."""
     return list(_LOADERS)
 
 
@@ -52,30 +52,30 @@ def load(
     offline: bool | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """A dataset by name, fetched if need be.
+    """Load a dataset by name and download it if necessary.
 
     Parameters
     ----------
     name : {"cora", "citeseer", "pubmed", "ogbn-arxiv", "ogbn-products", "digits"}
-    data_dir : path, optional
-        A folder of yours with the files, tried before the network. By default the one that
-        the environment variable GPCANET_DATA_DIR names.
-    offline : bool, optional
-        Whether to leave the network alone. By default so if GPCANET_OFFLINE is set.
-    progress : callable, optional
-        Called with what is being fetched or read, how much of it is done, and how much there
-        is in all, if known.
+        Name of the dataset.
+    data_dir : path, default=None
+        Folder with files of the dataset, used before the network. If None, the environment
+        variable GPCANET_DATA_DIR.
+    offline : bool, default=None
+        Whether not to use the network. If None, the environment variable GPCANET_OFFLINE decides.
+    progress : callable, default=None
+        Called with the name of a file, the amount done, and the total amount if known.
 
     Returns
     -------
     Dataset
-        Graph, X, y, split, names of the classes, and ``about`` with licence and citation.
+        Graph, X, y, split, class names, and ``about`` with licence and citation.
 
     Notes
     -----
-    Files are kept in the user's cache folder (GPCANET_CACHE_DIR names another). Those of
-    Planetoid are checked against known hashes each time they are read; those of OGB, whose
-    hashes are not published, against their known sizes when they are converted.
+    Files are stored in the cache folder of the user, or in GPCANET_CACHE_DIR. Planetoid files are
+    verified by their SHA-256 whenever they are read. OGB publishes no hashes; its files are
+    verified by their checksums and known sizes when they are converted.
 
     Examples
     --------
@@ -88,5 +88,5 @@ def load(
 
 def _entry(name: str) -> tuple[Loader, About]:
     if name not in _LOADERS:
-        raise InputError(f"dataset {name!r} is not known; there are {', '.join(_LOADERS)}")
+        raise InputError(f"dataset {name!r} is unknown; use one of {', '.join(_LOADERS)}")
     return _LOADERS[name]

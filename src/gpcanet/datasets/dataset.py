@@ -1,4 +1,4 @@
-"""Dataset: a graph with features, labels and a split, and what is to be known about it."""
+"""Dataset: a graph with features, labels and a split."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..graph import Graph
 
 @dataclass(frozen=True)
 class About:
-    """What one should know of a published dataset before and after using it."""
+    """Size, source, licence and citation of a published dataset."""
 
     name: str
     summary: str
@@ -24,36 +24,51 @@ class About:
     source: str
     licence: str
     citation: str
-    megabytes: float = 0.0  # to download
+    megabytes: float = 0.0  # size of the download
 
 
-def _nobody() -> np.ndarray:
+def _no_nodes() -> np.ndarray:
     return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
-    """An attributed graph with labels; row i of X and entry i of y belong to node i.
+    """An attributed graph with labels.
 
-    ``train``, ``validation`` and ``test`` are positions of nodes. A label of -1 is unknown;
-    ``class_names[label]`` is what a label means, where that is known. ``notes`` are sentences
-    about what a reader of files assumed or dropped.
+    Attributes
+    ----------
+    name : str
+        Name of the dataset.
+    graph : Graph
+        The graph.
+    X : {ndarray, csr_array} of shape (n_nodes, n_features)
+        Features.
+    y : ndarray of shape (n_nodes,)
+        Labels; -1 for unlabelled nodes.
+    train, validation, test : ndarray
+        Positions of the nodes of the split; empty without a split.
+    class_names, feature_names : ndarray or None
+        Names of the classes and of the columns of X, if known.
+    notes : tuple of str
+        Sentences about what was assumed or dropped while reading files.
+    about : About or None
+        Source, licence and citation.
     """
 
     name: str
     graph: Graph
     X: np.ndarray | sp.csr_array
     y: np.ndarray
-    train: np.ndarray = field(default_factory=_nobody)
-    validation: np.ndarray = field(default_factory=_nobody)
-    test: np.ndarray = field(default_factory=_nobody)
+    train: np.ndarray = field(default_factory=_no_nodes)
+    validation: np.ndarray = field(default_factory=_no_nodes)
+    test: np.ndarray = field(default_factory=_no_nodes)
     class_names: np.ndarray | None = None
     feature_names: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     about: About | None = None
 
     def __repr__(self) -> str:
-        """The name, the graph, and sizes; never the arrays themselves."""
+        """The name, the graph and sizes, without the arrays."""
         sizes = {part: len(getattr(self, part)) for part in ("train", "validation", "test")}
         split = ", ".join(f"{part}={n}" for part, n in sizes.items()) if self.has_split else "none"
         kind = "sparse " if sp.issparse(self.X) else ""
@@ -71,7 +86,7 @@ class Dataset:
         return len(self.train) + len(self.validation) + len(self.test) > 0
 
     def visible_labels(self, *, validation: bool = True) -> np.ndarray:
-        """y with -1 wherever a classifier must not look."""
+        """y with -1 for all nodes that are not in the training or validation set."""
         y = np.full_like(self.y, -1)
         y[self.train] = self.y[self.train]
         if validation:

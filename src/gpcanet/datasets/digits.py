@@ -1,4 +1,4 @@
-"""scikit-learn's digits as a graph: the dataset that needs no download."""
+"""The digits of scikit-learn as a graph, a dataset without download."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .synthetic import neighbor_graph
 
 ABOUT = {
     "digits": About(
-        "digits", "handwritten digits of 8 x 8 pixels, each joined to its 10 nearest; no download",
+        "digits", "handwritten digits of 8 x 8 pixels, connected to their 10 nearest; no download",
         1797, 12340, 64, 10, "5 labels per digit for training, 300 for validation, 1,447 for test",
         "shipped with scikit-learn", "CC BY 4.0",
         "Alpaydin, Kaynak: Optical Recognition of Handwritten Digits. UCI Machine Learning "
@@ -29,8 +29,8 @@ def load_digits(
     offline: bool | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Digits, each joined to its nearest; the other arguments have nothing to do here."""
-    from sklearn import datasets  # here, so that the list of datasets need not wait for it
+    """Load the digits with their nearest-neighbour graph; the other arguments are not used."""
+    from sklearn import datasets  # imported late: listing the datasets does not need it
 
     X, y = datasets.load_digits(return_X_y=True)
     dataset = Dataset(

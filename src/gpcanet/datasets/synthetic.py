@@ -1,4 +1,4 @@
-"""Generated graphs: a block model of any size, and neighbours in a table."""
+"""Generated graphs: stochastic block models and nearest-neighbour graphs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ..graph import Graph
 from .dataset import Dataset
 
-#: Edges drawn at a time: the steps between a random number and a node take 60 bytes an edge.
+#: Edges per block: drawing an edge takes 60 bytes of temporary memory.
 EDGES_PER_DRAW = 2**20
 
 
@@ -24,21 +24,22 @@ def block_model(
     feature_noise: float = 2.0,
     seed: int = 0,
 ) -> Dataset:
-    """A degree-corrected stochastic block model with features that depend on the class.
+    """Generate a degree-corrected stochastic block model with class-dependent features.
 
     Parameters
     ----------
     n_nodes, n_edges : int
-        Edges are drawn independently; the few drawn twice count once.
+        Number of nodes and edges. Edges are drawn independently; repeated edges count once.
     n_features, n_classes : int
+        Number of features and classes.
     homophily : float
         Share of edges drawn within a class.
     degree_exponent : float
-        Tail of the expected degrees; smaller makes larger hubs.
+        Exponent of the expected degrees; a smaller one gives larger hubs.
     feature_noise : float
-        Spread of the features around their class centre, whose entries have unit spread.
+        Standard deviation of the features around the class centres, which have unit variance.
     seed : int
-        The same seed gives the same bytes.
+        Random seed.
 
     Examples
     --------
@@ -50,7 +51,7 @@ def block_model(
     expected_degrees = rng.pareto(degree_exponent - 1, n_nodes) + 1
     pairs = _draw_edges(rng, n_edges, y, n_classes, expected_degrees, homophily)
     graph = Graph.from_edge_index(pairs, n_nodes=n_nodes, each_once=True)
-    del pairs  # before X needs as much again
+    del pairs  # frees the memory before X is created
 
     centres = rng.standard_normal((n_classes, n_features), dtype=np.float32)
     X = rng.standard_normal((n_nodes, n_features), dtype=np.float32)
@@ -69,10 +70,10 @@ def _draw_edges(
     expected_degrees: np.ndarray,
     homophily: float,
 ) -> np.ndarray:
-    """Both ends of each edge, a share of them within a class and the others anywhere."""
+    """Draw both nodes of every edge; ``homophily`` is the share of edges within a class."""
     n_nodes = len(y)
-    # Nodes laid out on a line by class, each as long as its expected degree: a point drawn on
-    # the whole line, or on the stretch of a class, is a node drawn by degree.
+    # Inverse transform sampling: the cumulative expected degrees of the nodes, sorted by class, so
+    # that a uniform number in the range of a class gives a node of that class.
     by_class = np.argsort(y, kind="stable").astype(np.int32)
     ends = np.cumsum(expected_degrees[by_class])
     counts = np.bincount(y, minlength=n_classes)
@@ -80,7 +81,7 @@ def _draw_edges(
     class_starts, class_ends = boundaries[:-1], boundaries[1:]
 
     def node_at(point: np.ndarray) -> np.ndarray:
-        # Searched in the order of the line, where each search finds its way in cache.
+        # Sorted searches are faster, because they stay in cache.
         order = np.argsort(point)
         place = np.minimum(np.searchsorted(ends, point[order], side="right"), n_nodes - 1)
         nodes = np.empty(len(point), np.int32)
@@ -100,7 +101,7 @@ def _draw_edges(
 
 
 def neighbor_graph(X: Any, n_neighbors: int = 10, *, node_ids: Any = None) -> Graph:
-    """The graph that joins each row of a table to its nearest rows.
+    """Connect every row of X to its nearest neighbours.
 
     Examples
     --------

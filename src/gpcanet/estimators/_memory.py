@@ -10,7 +10,7 @@ import re
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
-from ..errors import InputError, InputTypeError
+from ..errors import InputTypeError, ParameterError
 from ..linalg import lanczos_vectors
 from ..linalg.features import CHUNK_BYTES, KEPT_BYTES
 from ..linalg.operators.propagation import MATERIALIZED_BYTES
@@ -116,10 +116,8 @@ def plan_memory(size: FitSize, limit: int | None = None) -> MemoryPlan:
             columns = min(columns, widest)
             return MemoryPlan(columns, reorder, False, True, fixed + columns * _per_column(size))
     least = _fixed(size, reorder=False) + _per_column(size)
-    raise InputError(
-        f"memory_limit={format_bytes(limit)} is too small for this fit; use at least "
-        f"{format_bytes(least, up=True)}"
-    )
+    reason = f"is too small for this fit; use at least {format_bytes(least, up=True)}"
+    raise ParameterError("memory_limit", format_bytes(limit), reason)
 
 
 def _unlimited(size: FitSize) -> MemoryPlan:
@@ -171,16 +169,15 @@ def parse_bytes(value: Any) -> int:
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]+)\s*", value)
         unit = _UNITS.get(match[2].upper()) if match else None
         if match is None or unit is None:
-            raise InputError(
-                f"memory_limit={value!r} is not an amount of memory; use '1.5GiB' or '800MB'"
-            )
+            reason = "is not an amount of memory; use '1.5GiB' or '800MB'"
+            raise ParameterError("memory_limit", repr(value), reason)
         value = float(match[1]) * unit
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise InputTypeError(
             f"memory_limit={value!r} must be a number of bytes or text such as '1.5GiB'"
         )
     if value <= 0:
-        raise InputError(f"memory_limit={value} must be positive; use None for no limit")
+        raise ParameterError("memory_limit", str(value), "must be positive; use None for no limit")
     return int(float(value))
 
 

@@ -1,4 +1,4 @@
-"""Labels of nodes, and perhaps which of them are to train, to decide and to test."""
+"""Labels of nodes and their split into training, validation and test nodes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,24 @@ import pyarrow.compute as pc
 
 from ..errors import DataError
 from ..utils.labels import is_unlabeled, labeled_mask, missing_words_note
-from .columns import Columns
-from .ids import PLAIN_INTEGER, Ids, are_whole, read_ids, row_numbers, to_integers
-from .matrices import MATRIX_SUFFIXES, read_arrays
+from .arrays import ARRAY_SUFFIXES, read_arrays
+from .column_roles import ID_ARRAY_NAMES, ID_NAMES, ColumnRoles
+from .node_ids import (
+    CANONICAL_INTEGER,
+    NodeIds,
+    are_whole_numbers,
+    read_ids,
+    row_positions,
+    to_int64,
+)
 from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays
 
-#: An integer as pandas writes it beside missing values.
+#: An integer that pandas writes as a float because its column has missing values.
 WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0$")
 
-PARTS = ("train", "validation", "test")
+SPLIT_PARTS = ("train", "validation", "test")
 
-#: What the parts of a split may be called.
+#: Accepted words for the parts of a split.
 SPLIT_WORDS = {
     "train": "train", "training": "train",
     "validation": "validation", "valid": "validation", "val": "validation",
@@ -34,57 +41,72 @@ SPLIT_WORDS = {
 
 @dataclass(frozen=True)
 class Labels:
-    """Row by row: a node, the code of its class (-1 for unlabelled), its part of the split."""
+    """For every row: a node, the code of its class (-1 if unlabelled), its part of the split."""
 
-    ids: Ids
+    ids: NodeIds
     codes: np.ndarray
     class_names: np.ndarray
     split: np.ndarray | None
     name: str  # of the column
-    note: str | None = None  # about words that were taken for missing labels
+    note: str | None = None  # about words that count as missing labels
 
 
-def read_labels(path: Path, columns: Columns) -> Labels:
-    """Labels from a file of their own."""
+def read_labels(path: Path, roles: ColumnRoles) -> Labels:
+    """Read a file of labels."""
     suffix = suffix_of(path)
-    if suffix in MATRIX_SUFFIXES:
-        table = _columns_of_arrays(path, read_arrays(path), columns)
+    if suffix in ARRAY_SUFFIXES:
+        table = _table_of_label_arrays(path, read_arrays(path), roles)
     elif suffix in TABLE_SUFFIXES:
         table = read_table(path, as_text=lambda name: True)
         if not table.has_header and len(table.names) == 2:
-            columns = Columns(id=table.names[0], label=table.names[1])  # pairs without a header
+            roles = ColumnRoles(id=table.names[0], label=table.names[1])
     else:
         raise DataError(
-            f"{path}: labels come as {', '.join((*TABLE_SUFFIXES, '.npy', '.npz'))}, not "
-            f"{suffix or 'without a suffix'}"
+            f"{path}: labels must be a {', '.join((*TABLE_SUFFIXES, '.npy', '.npz'))} file, not "
+            f"{suffix or 'one without a suffix'}"
         )
-    label = columns.find_label(table, needed=True)
+    label = roles.find_label(table, required=True)
     assert label is not None
-    return take_labels(table, ids_of(table, columns), label, columns.find_split(table))
+    return extract_labels(table, find_ids(table, roles), label, roles.find_split(table))
 
 
-def ids_of(table: Table, columns: Columns) -> Ids:
-    """The column of ids, or the numbers of rows where there is none."""
-    name = columns.find_id(table)
-    return row_numbers(table.path, table.n_rows) if name is None else read_ids(table, name)
+def find_ids(table: Table, roles: ColumnRoles) -> NodeIds:
+    """The column of ids, or the positions of the rows if there is none."""
+    name = roles.find_id(table)
+    return row_positions(table.path, table.n_rows) if name is None else read_ids(table, name)
 
 
-def _columns_of_arrays(path: Path, arrays: Mapping[str, Any], columns: Columns) -> Table:
-    """The arrays of a file of labels, under the names that tables have."""
-    found = {name: a for name, a in arrays.items() if name and columns.is_kept_as_text(name)}
-    only = next((name for name in ("y", "") if name in arrays), None)
-    if only is not None and "label" not in found:
-        found["label"] = arrays[only]
+def per_node_arrays(path: Path, arrays: Mapping[str, Any], roles: ColumnRoles) -> dict[str, Any]:
+    """Arrays of an npz file that are node ids, labels or a split, by the names that tables have."""
+    found = {name: array for name, array in arrays.items() if name and roles.is_text(name)}
+    if not any(name == roles.id or name.lower() in ID_NAMES for name in found):
+        ids = [n for n in arrays if n.lower() in ID_ARRAY_NAMES and n not in roles.ignore]
+        if len(ids) > 1:
+            raise DataError(
+                f"{path} has several arrays that may be the node ids, {', '.join(map(repr, ids))}; "
+                f"name one of them as the id column"
+            )
+        if ids:
+            found["id"] = arrays[ids[0]]
+    if "y" in arrays and "label" not in found:
+        found["label"] = arrays["y"]
+    return found
+
+
+def _table_of_label_arrays(path: Path, arrays: Mapping[str, Any], roles: ColumnRoles) -> Table:
+    found = per_node_arrays(path, arrays, roles)
+    if "" in arrays and "label" not in found:
+        found["label"] = arrays[""]
     if not found or any(getattr(array, "ndim", 0) != 1 for array in found.values()):
         raise DataError(f"{path}: labels must be one array, 'label', with one value per node")
     sizes = {name: len(array) for name, array in found.items()}
     if len(set(sizes.values())) > 1:
-        raise DataError(f"{path}: arrays of lengths {sizes} must be alike, one value per node")
+        raise DataError(f"{path}: arrays have lengths {sizes}, but must have one value per node")
     return table_of_arrays(path, found)
 
 
-def take_labels(table: Table, ids: Ids, label: str, split: str | None) -> Labels:
-    """Labels, and the split if there is one, out of columns of a table."""
+def extract_labels(table: Table, ids: NodeIds, label: str, split: str | None) -> Labels:
+    """Labels, and the split if there is one, from columns of a table."""
     values = _label_values(table, label)
     known = labeled_mask(values)
     codes = np.full(len(values), -1)
@@ -94,41 +116,41 @@ def take_labels(table: Table, ids: Ids, label: str, split: str | None) -> Labels
 
 
 def _label_values(table: Table, name: str) -> np.ndarray:
-    """Text or integers, unlabelled ones included."""
+    """Labels as text or integers, including those that mean unlabelled."""
     column, types = table.column(name), pa.types
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if types.is_floating(column.type):
         column = column.cast(pa.float64())
         column = pc.if_else(pc.is_nan(column), None, column)
-        if not are_whole(column):
+        if not are_whole_numbers(column):
             raise _fractions(table, name)
-    if are_whole(column):
+    if are_whole_numbers(column):
         try:
-            column = to_integers(column)
+            column = to_int64(column)
         except pa.ArrowInvalid:
             raise DataError(
-                f"{table.path}: column {name!r} has labels beyond 64 bits; give them as text"
+                f"{table.path}: column {name!r} has labels beyond 64 bits; write them as text"
             ) from None
     if types.is_boolean(column.type):
         column = column.cast(pa.string())
     if not any(
-        is_kind(column.type)
-        for is_kind in (types.is_integer, types.is_string, types.is_large_string, types.is_null)
+        is_type(column.type)
+        for is_type in (types.is_integer, types.is_string, types.is_large_string, types.is_null)
     ):
         raise DataError(
-            f"{table.path}: column {name!r} holds {column.type}; a label must be an integer or text"
+            f"{table.path}: column {name!r} has type {column.type}; labels must be integers or text"
         )
     values = np.empty(len(column), object)
     values[:] = column.to_pylist()
-    return _integers_where_plain(table, name, values) if table.is_text else values
+    return _to_integers_if_canonical(table, name, values) if table.is_text else values
 
 
-def _integers_where_plain(table: Table, name: str, values: np.ndarray) -> np.ndarray:
-    """Labels of a CSV: integers if all are plainly that; 01 and 1 stay two classes."""
+def _to_integers_if_canonical(table: Table, name: str, values: np.ndarray) -> np.ndarray:
+    """Labels of a CSV as integers if all are in canonical form; 01 and 1 stay two classes."""
     known = [value for value in values if not is_unlabeled(value)]
-    plain = [re.match(PLAIN_INTEGER, v) or WHOLE_FLOAT.match(v) for v in known]
-    if known and all(plain):
+    are_integers = [re.match(CANONICAL_INTEGER, v) or WHOLE_FLOAT.match(v) for v in known]
+    if known and all(are_integers):
         to_integer = {value: int(value.removesuffix(".0")) for value in set(known)}
         values[:] = [to_integer.get(value) for value in values]
     elif any("." in v for v in known) and all(re.fullmatch(r"-?[0-9.]+", v) for v in known):
@@ -138,13 +160,13 @@ def _integers_where_plain(table: Table, name: str, values: np.ndarray) -> np.nda
 
 def _fractions(table: Table, name: str) -> DataError:
     return DataError(
-        f"{table.path}: column {name!r} holds fractions; a label must be an integer or text"
+        f"{table.path}: column {name!r} contains fractions; labels must be integers or text"
     )
 
 
 def split_values(table: Table, name: str) -> np.ndarray:
-    """The part of each row, None where it has none."""
-    words = np.empty(table.n_rows, object)
+    """The part of the split of every row; None if it has none."""
+    parts = np.empty(table.n_rows, object)
     for row, value in enumerate(table.column(name).to_pylist()):
         word = "" if value is None else str(value).strip().lower()
         if word and word not in SPLIT_WORDS:
@@ -152,5 +174,5 @@ def split_values(table: Table, name: str) -> np.ndarray:
                 f"{table.place(row)}: {value!r} in column {name!r} must be train, validation, "
                 f"test or empty"
             )
-        words[row] = SPLIT_WORDS.get(word)
-    return words
+        parts[row] = SPLIT_WORDS.get(word)
+    return parts

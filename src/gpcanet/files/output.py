@@ -1,4 +1,4 @@
-"""Results on disk: Parquet, CSV or npz, each written whole or not at all."""
+"""Results as Parquet, CSV or npz files, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import pyarrow.parquet
 
 from ..errors import DataError
 from ..graph import Graph
-from ..utils.atomic import check_target, whole_file
+from ..utils.atomic import atomic_file, check_target
 
 OUTPUT_SUFFIXES = (".parquet", ".csv", ".npz")
 
-#: Bytes of a result that are turned into a table at a time.
+#: Size of the blocks in which results are written.
 BYTES_PER_TABLE = 2**26
 
 
 def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Raise before any work is done if results cannot be written there."""
+    """Raise if results cannot be written there; called before long computations."""
     path = Path(path)
     if path.suffix.lower() not in OUTPUT_SUFFIXES:
-        raise DataError(f"{path}: results are written as {', '.join(OUTPUT_SUFFIXES)}")
+        raise DataError(f"{path}: results must be a {', '.join(OUTPUT_SUFFIXES)} file")
     return check_target(path, overwrite=overwrite)
 
 
@@ -37,7 +37,7 @@ def write_table(
     arrays: Mapping[str, np.ndarray] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write columns of one length; an npz takes ``arrays`` instead, if given.
+    """Write columns of equal length; an npz file gets ``arrays`` instead, if given.
 
     Examples
     --------
@@ -55,20 +55,23 @@ def write_table(
     path = check_output(path, overwrite=overwrite)
     if path.suffix.lower() == ".npz":
         plain = {name: _without_objects(path, name, a) for name, a in (arrays or columns).items()}
-        with whole_file(path, overwrite=overwrite) as file:
+        with atomic_file(path, overwrite=overwrite) as file:
             np.savez(file, allow_pickle=False, **plain)
         return
-    plain = {name: _of_one_kind(path, name, a) for name, a in columns.items()}
+    plain = {name: _to_one_type(path, name, a) for name, a in columns.items()}
     tables = _tables(path, plain)
     first = next(tables)
-    with whole_file(path, overwrite=overwrite) as file, _writer(path, file, first.schema) as writer:
+    with (
+        atomic_file(path, overwrite=overwrite) as file,
+        _writer(path, file, first.schema) as writer,
+    ):
         writer.write_table(first)
         for table in tables:
             writer.write_table(table)
 
 
 def _tables(path: Path, columns: Mapping[str, np.ndarray]) -> Iterator[pa.Table]:
-    """The columns, some rows at a time: arrays may be mapped from disk and larger than memory."""
+    """Blocks of rows; the arrays may be memory-mapped and larger than the memory."""
     n_rows = len(next(iter(columns.values())))
     row_bytes = sum(values.dtype.itemsize for values in columns.values())
     height = max(1, BYTES_PER_TABLE // row_bytes)
@@ -80,9 +83,11 @@ def _tables(path: Path, columns: Mapping[str, np.ndarray]) -> Iterator[pa.Table]
 def _writer(path: Path, file: Any, schema: pa.Schema) -> Any:
     if path.suffix.lower() == ".csv":
         return pa.csv.CSVWriter(file, schema)
-    # A dictionary of numbers that hardly repeat would take five times as long.
-    repeat = [field.name for field in schema if not pa.types.is_floating(field.type)]
-    return pa.parquet.ParquetWriter(file, schema, use_dictionary=repeat, compression="zstd")
+    # Dictionaries of numbers that hardly repeat take five times as long.
+    with_dictionary = [field.name for field in schema if not pa.types.is_floating(field.type)]
+    return pa.parquet.ParquetWriter(
+        file, schema, use_dictionary=with_dictionary, compression="zstd"
+    )
 
 
 def write_embedding(
@@ -93,8 +98,8 @@ def write_embedding(
     id_name: str = "id",
     overwrite: bool = False,
 ) -> None:
-    """A row per node: its id, and a column per dimension."""
-    ids = node_ids_of(graph)
+    """Write one row per node: its id and its embedding."""
+    ids = _node_ids(graph)
     columns = _with_ids(id_name, ids, {f"gpca{i}": Z[:, i] for i in range(Z.shape[1])})
     arrays = {"node_ids": ids, "embedding": Z}
     write_table(path, columns, arrays=arrays, overwrite=overwrite)
@@ -109,8 +114,8 @@ def write_predictions(
     id_name: str = "id",
     overwrite: bool = False,
 ) -> None:
-    """A row per node: its id, its most probable class, and the probability of every class."""
-    ids, best = node_ids_of(graph), probabilities.argmax(axis=1)
+    """Write one row per node: its id, its most probable class, the probability of every class."""
+    ids, best = _node_ids(graph), probabilities.argmax(axis=1)
     columns = {"predicted": classes[best], "probability": probabilities.max(axis=1)}
     columns |= {f"p({name})": probabilities[:, i] for i, name in enumerate(classes.tolist())}
     columns = _with_ids(id_name, ids, columns)
@@ -123,7 +128,7 @@ def write_predictions(
     write_table(path, columns, arrays=arrays, overwrite=overwrite)
 
 
-def node_ids_of(graph: Graph) -> np.ndarray:
+def _node_ids(graph: Graph) -> np.ndarray:
     return np.arange(graph.n_nodes) if graph.node_ids is None else graph.node_ids
 
 
@@ -131,30 +136,34 @@ def _with_ids(
     id_name: str, ids: np.ndarray, columns: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     if id_name in columns:
-        raise DataError(f"the column of ids cannot be called {id_name!r}; results are called so")
+        raise DataError(
+            f"the id column cannot be called {id_name!r}, which is a column of results; rename it"
+        )
     return {id_name: ids, **columns}
 
 
 def _column(path: Path, name: str, values: np.ndarray) -> Any:
     try:
         return pa.array(np.ascontiguousarray(values))
-    except (pa.ArrowException, ValueError):  # half of a surrogate pair
-        raise DataError(f"{path}: {name!r} holds text that is no Unicode") from None
+    except (pa.ArrowException, ValueError):  # a lone surrogate
+        raise DataError(
+            f"{path}: {name!r} contains text that is not valid Unicode; correct it"
+        ) from None
 
 
 def _without_objects(path: Path, name: str, values: np.ndarray) -> np.ndarray:
-    """Text in an array that needs no pickle."""
-    values = _of_one_kind(path, name, values)
+    """Convert objects to text, which npz files store without pickle."""
+    values = _to_one_type(path, name, values)
     if values.dtype != object:
         return values
     plain = values.astype(str)
     if plain.tolist() != values.tolist():
-        raise DataError(f"{path}: {name!r} holds text that ends in NUL, which npz does not keep")
+        raise DataError(f"{path}: {name!r} contains text that ends in NUL, which npz cannot store")
     return plain
 
 
-def _of_one_kind(path: Path, name: str, values: np.ndarray) -> np.ndarray:
-    """Objects that are all text, or all integers made int64."""
+def _to_one_type(path: Path, name: str, values: np.ndarray) -> np.ndarray:
+    """Convert objects to int64 if all are integers; raise unless all are text or all integers."""
     if values.dtype != object:
         return values
     items = values.tolist()
@@ -167,5 +176,5 @@ def _of_one_kind(path: Path, name: str, values: np.ndarray) -> np.ndarray:
         except OverflowError:
             other = max(items, key=abs)
     raise DataError(
-        f"{path}: {name!r} holds {other!r}; a file takes text, or integers of 64 bits, not both"
+        f"{path}: {name!r} contains {other!r}; use only text, or only integers of 64 bits"
     )

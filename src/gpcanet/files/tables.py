@@ -1,10 +1,12 @@
-"""Tables with named columns: CSV, TSV and Parquet, by pyarrow.
+"""Tables with named columns: CSV, TSV and Parquet files, read with pyarrow.
 
-An error names the file, and the line wherever there are lines.
+Error messages contain the file and, for text files, the line.
 """
 
 from __future__ import annotations
 
+import contextlib
+import csv as text_csv
 import io
 import itertools
 import re
@@ -24,19 +26,25 @@ TEXT_SUFFIXES = (".csv", ".tsv")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
 
-#: A value in quotes, which may hold line ends, and one whose end is still to come.
+#: A quoted cell, which may contain line ends.
 _QUOTED = re.compile(rb'(^|[,;\t])"[^"]*(?:""[^"]*)*"(?!")')
+
+#: The beginning of a quoted cell without its end.
 _OPEN_QUOTE = re.compile(rb'(^|[,;\t])"')
 
-#: A first row 0, 1, 2, ... of at least this many columns is a header: the names that pandas gives
-#: to columns without names. In a narrower table it is as likely a row of data.
+#: From this number of columns on, a first row 0, 1, 2, ... is a header, as pandas writes it for
+#: columns without names. In a narrower table it may as well be data.
 NUMBERED_COLUMNS = 3
 
 _INTEGER = re.compile(r"\s*[0-9]+\s*$")
 
 
+_LIST_TYPES = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+_NUMBER_TYPES = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
+
+
 def suffix_of(path: Path) -> str:
-    """The suffix that tells the format: of ``edges.csv.gz`` it is ``.csv``."""
+    """The suffix of the format: ``.csv`` for ``edges.csv.gz``."""
     name = path.name.lower()
     for packed in (".gz", ".bz2", ".zst"):
         name = name.removesuffix(packed)
@@ -44,7 +52,7 @@ def suffix_of(path: Path) -> str:
 
 
 class Table:
-    """The columns of a file, and where in it each row is."""
+    """The columns of a file, and the place of every row in it."""
 
     def __init__(
         self,
@@ -57,15 +65,15 @@ class Table:
         has_lost_index: bool = False,
     ) -> None:
         self.path = path
-        self.index_names = list(index_names)  # columns in which pandas wrote its index
-        self.has_lost_index = has_lost_index  # pandas stated one, but for other rows
-        self.starts_with_numbers = starts_with_numbers  # the first row, header or not: 0, 1, ...
+        self.index_names = list(index_names)  # columns that are an index of pandas
+        self.has_lost_index = has_lost_index  # the metadata has an index for other rows
+        self.starts_with_numbers = starts_with_numbers  # the first row is 0, 1, ..., header or not
         self._columns = columns
-        self._has_header = has_header  # None where there are no lines
+        self._has_header = has_header  # None if the format has no lines
         names = sorted(columns.column_names)
         for name, following in itertools.pairwise(names):
             if name == following:
-                raise DataError(f"{path}: column {name!r} occurs twice; rename one")
+                raise DataError(f"{path}: column {name!r} occurs twice; rename one of them")
 
     @property
     def names(self) -> list[str]:
@@ -81,109 +89,114 @@ class Table:
 
     @property
     def is_text(self) -> bool:
-        """Whether types were guessed from text, and not stated by the file."""
+        """Whether types were inferred from text instead of stated by the file."""
         return self._has_header is not None
 
     def column(self, name: str) -> Any:
         if name not in self.names:
-            raise DataError(f"{self.path} has no column {name!r}; {self._listing()}")
+            raise DataError(f"{self.path} has no column {name!r}; {self._column_list()}")
         return self._columns.column(name)
 
+    def with_decoded_text(self) -> Table:
+        """The same table with bytes decoded as UTF-8; raise if they are not."""
+        for position, name in enumerate(self.names):
+            column = self.column(name)
+            if pa.types.is_binary(column.type):
+                try:
+                    decoded = column.cast(pa.string())
+                except pa.ArrowInvalid:
+                    raise _not_utf8(self.place(_first_not_utf8(column))) from None
+                self._columns = self._columns.set_column(position, name, decoded)
+        return self
+
     def place(self, row: int) -> str:
-        """Where a row is, for a message: file and line, or file and row."""
+        """File and line of a row, or file and row if there are no lines."""
         if self._has_header is None:
             return f"{self.path}, row {row}"
         return f"{self.path}, line {_line_of(self.path, row + self._has_header)}"
 
     def numbers(self, name: str) -> np.ndarray:
-        """A column of numbers, or a block of columns where each value is a list of them."""
+        """A column of numbers, or a matrix if every value is a list of numbers."""
         column = self.column(name)
         if not self.n_rows:
             return np.empty(0)
         if column.null_count:
             row = pc.index(column.is_null(), True).as_py()
-            raise self._no_number(row, name)
-        kind = column.type
-        if (
-            pa.types.is_list(kind)
-            or pa.types.is_large_list(kind)
-            or pa.types.is_fixed_size_list(kind)
-        ):
-            return self._block(name, column)
-        if pa.types.is_decimal(kind):
-            column, kind = column.cast(pa.float64()), pa.float64()
-        if not (
-            pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-        ):
+            raise self._missing_number(row, name)
+        if any(is_type(column.type) for is_type in _LIST_TYPES):
+            return self._matrix(name, column)
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        if not any(is_type(column.type) for is_type in _NUMBER_TYPES):
             raise self._not_numbers(name, column)
         values = column.to_numpy()
         return values.astype(np.result_type(values.dtype, np.float32), copy=False)
 
-    def _block(self, name: str, column: Any) -> np.ndarray:
+    def _matrix(self, name: str, column: Any) -> np.ndarray:
         lengths = pc.list_value_length(column).to_numpy()
         if len(lengths) and (wrong := lengths != lengths[0]).any():
             row = int(np.argmax(wrong))
             raise DataError(
-                f"{self.place(row)}: {lengths[row]} values in column {name!r}, but {lengths[0]} "
-                f"in the first row; all rows must have as many"
+                f"{self.place(row)}: column {name!r} has {lengths[row]} values, but {lengths[0]} "
+                f"in the first row; use the same number in all rows"
             )
         flat = pc.list_flatten(column)
         if flat.null_count:
-            raise self._no_number(pc.index(flat.is_null(), True).as_py() // lengths[0], name)
+            raise self._missing_number(pc.index(flat.is_null(), True).as_py() // lengths[0], name)
         inner = Table(self.path, pa.table({name: flat}))
         return inner.numbers(name).reshape(len(column), lengths[0] if len(lengths) else 0)
 
-    def _no_number(self, row: int, name: str) -> DataError:
-        return DataError(f"{self.place(row)}: column {name!r} has no number there; fill it in")
+    def _missing_number(self, row: int, name: str) -> DataError:
+        return DataError(f"{self.place(row)}: the number in column {name!r} is missing; fill it in")
 
     def _not_numbers(self, name: str, column: Any) -> DataError:
-        advice = "mend it, ignore the column, or name it as the label"
+        advice = "correct it, ignore the column, or name it as the label"
         if pa.types.is_dictionary(column.type):
             return DataError(
-                f"{self.path}: column {name!r} holds categories ({column.type.value_type}), not "
-                f"numbers; give a column of 0 and 1 per category (pandas.get_dummies), ignore the "
-                f"column, or name it as the label"
+                f"{self.path}: column {name!r} is categorical ({column.type.value_type}), not "
+                f"numeric; encode it (pandas.get_dummies), ignore it, or name it as the label"
             )
         text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         if not (text and self.is_text):
             return DataError(
-                f"{self.path}: column {name!r} holds {column.type}, not numbers; {advice}"
+                f"{self.path}: column {name!r} has type {column.type}, not numbers; {advice}"
             )
         number = pc.match_substring_regex(
             column, r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
         )
-        row = pc.index(number, False).as_py()
-        row = max(row, 0)
+        row = max(pc.index(number, False).as_py(), 0)
         return DataError(
             f"{self.place(row)}: {column[row].as_py()!r} in column {name!r} is not a number; "
             f"{advice}"
         )
 
-    def _listing(self) -> str:
+    def _column_list(self) -> str:
         shown = ", ".join(map(repr, self.names[:8]))
         more = f" and {len(self.names) - 8} more" if len(self.names) > 8 else ""
         return f"it has {shown}{more}"
 
 
 def read_table(
-    path: Path, *, as_text: Callable[[str], bool], numbers_may_be_names: bool = False
+    path: Path, *, as_text: Callable[[str], bool], header_may_be_numbers: bool = False
 ) -> Table:
-    """Read CSV, TSV (both also packed by gzip, bzip2 or zstandard) or Parquet.
+    """Read CSV, TSV (both also compressed by gzip, bzip2 or zstandard) or Parquet.
 
-    Columns that are to be text are read from CSV as they stand, so that an id 007 stays 007. A
-    first row of numbers is data; with ``numbers_may_be_names``, 0, 1, 2, ... is a header, and it
-    is an error if that remains open.
+    CSV columns for which ``as_text`` is true are not converted, so that an id 007 stays 007. A
+    first row of numbers is data. With ``header_may_be_numbers``, the row 0, 1, 2, ... is a header,
+    and an ambiguous row is an error.
     """
     suffix = suffix_of(path)
     if suffix in PARQUET_SUFFIXES:
-        return _with_index_of_pandas(path, _read_parquet(path))
+        return _with_pandas_index(path, _read_parquet(path))
     if suffix in TEXT_SUFFIXES:
-        return _read_csv(path, as_text, numbers_may_be_names)
-    raise DataError(f"{path}: {suffix or 'no suffix'} is no table; use {', '.join(TABLE_SUFFIXES)}")
+        return _read_csv(path, as_text, header_may_be_numbers)
+    raise DataError(
+        f"{path} must be a {', '.join(TABLE_SUFFIXES)} file, not {suffix or 'one without a suffix'}"
+    )
 
 
 def table_of_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> Table:
-    """Arrays of one file as the columns of a table."""
+    """A table whose columns are arrays of a file."""
     columns = {}
     for name, array in arrays.items():
         try:
@@ -191,7 +204,7 @@ def table_of_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> Table:
         except (pa.ArrowException, ValueError, TypeError):
             raise DataError(
                 f"{path}: array {name!r} of shape {array.shape} and dtype {array.dtype} must be "
-                f"one row of numbers or text"
+                f"one-dimensional, with numbers or text"
             ) from None
     return Table(path, pa.table(columns))
 
@@ -201,22 +214,21 @@ def _read_parquet(path: Path) -> Any:
     try:
         with pq.ParquetFile(path) as file:
             columns = file.read()
-        columns.validate(full=True)  # text that is not UTF-8 would be met much later
+        columns.validate(full=True)  # finds text that is not UTF-8
         list(columns.column_names)
         return columns
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path} is no readable Parquet file: {first_line(error)}") from None
+        raise DataError(f"{path} is not a readable Parquet file: {first_line(error)}") from None
 
 
-def _with_index_of_pandas(path: Path, columns: Any) -> Table:
-    """A table of Parquet columns and the index that pandas stated in its metadata.
+def _with_pandas_index(path: Path, columns: Any) -> Table:
+    """A table of Parquet columns, with the index from the metadata of pandas.
 
-    A range is stated without a column. The default, 0, 1, 2, ..., is the position of each row; any
-    other becomes a column.
+    A range index has no column in the file. It becomes a column unless it is 0, 1, 2, ...
     """
     try:
         stated = (columns.schema.pandas_metadata or {}).get("index_columns", [])
-    except (ValueError, AttributeError):  # not what pandas writes
+    except (ValueError, AttributeError):  # not written by pandas
         stated = []
     names = [name for name in stated if isinstance(name, str) and name in columns.column_names]
     for entry in stated:
@@ -244,119 +256,117 @@ def _range_of(entry: Any) -> range | None:
     return range(*bounds)
 
 
-def _read_csv(path: Path, as_text: Callable[[str], bool], numbers_may_be_names: bool) -> Table:
+def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers: bool) -> Table:
     first = _first_row(path)
     delimiters = "\t" if suffix_of(path) == ".tsv" else ",;\t"
     delimiter = max(delimiters, key=lambda mark: len(_cells(path, first, mark)))
     names = _cells(path, first, delimiter)
     has_header = not all(map(_is_number, names))
-    is_running = _are_running(names)
-    if not has_header and numbers_may_be_names:
+    starts_with_numbers = _are_consecutive(names)
+    if not has_header and header_may_be_numbers:
         has_header = _is_numbered_header(path, names, delimiter)
     if not has_header:
-        names = [f"f{i}" for i in range(len(names))]  # as pyarrow calls them
-
-    def read(source: Any, *, use_threads: bool) -> Any:
-        with pa.input_stream(source, compression="detect") as stream:
-            return csv.read_csv(
-                stream,
-                csv.ReadOptions(use_threads=use_threads, autogenerate_column_names=not has_header),
-                csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                csv.ConvertOptions(
-                    column_types={name: pa.string() for name in names if as_text(name)}
-                ),
-            )
-
+        names = [f"f{i}" for i in range(len(names))]  # the names that pyarrow generates
+    # pyarrow takes a file of one line without a line end for empty.
+    source = str(path) if _row(path, 1) else pa.BufferReader(first + b"\n")
+    # As bytes, because pyarrow does not state the row of text that is not UTF-8.
+    types = {name: pa.binary() for name in names if as_text(name)}
     try:
-        columns = read(str(path), use_threads=True)
-    except (pa.ArrowException, OSError) as failure:
-        # pyarrow sees nothing in a file of one line without a line end.
-        is_one_line = "Empty CSV file" in str(failure)
-        source = pa.BufferReader(first + b"\n") if is_one_line else str(path)
-        try:
-            columns = read(source, use_threads=False)  # slower, but it knows the row
-        except (pa.ArrowException, OSError) as error:
-            raise _csv_error(path, error) from None
+        with pa.input_stream(source, compression="detect") as stream:
+            columns = csv.read_csv(
+                stream,
+                csv.ReadOptions(autogenerate_column_names=not has_header),
+                csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                csv.ConvertOptions(column_types=types),
+            )
+    except (pa.ArrowException, OSError) as error:
+        _check_row_lengths(path, delimiter, len(names))
+        raise _unreadable(path, error) from None
     table = Table(
         path,
         columns,
         has_header=has_header,
-        starts_with_numbers=is_running,
+        starts_with_numbers=starts_with_numbers,
         index_names=[""] if names[:1] == [""] else [],
     )
-    for name in table.names:
-        if pa.types.is_binary(table.column(name).type):
-            row = _first_not_utf8(table.column(name))
-            raise DataError(f"{table.place(row)}: not UTF-8 text; convert the file to UTF-8")
-    return table
+    return table.with_decoded_text()
+
+
+def _check_row_lengths(path: Path, delimiter: str, n_columns: int) -> None:
+    """Raise for the first row with a wrong number of cells; called after pyarrow has failed."""
+    with contextlib.suppress(text_csv.Error):
+        for line, row in _rows(path):
+            cells = next(text_csv.reader([row.decode("latin-1")], delimiter=delimiter))
+            if len(cells) != n_columns:
+                raise DataError(
+                    f"{path}, line {line}: {len(cells)} cells in a table of {n_columns} columns; "
+                    f"correct this line"
+                )
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path} is not a readable CSV file: {first_line(error)}")
 
 
 def _is_numbered_header(path: Path, names: list[str], delimiter: str) -> bool:
-    """Whether a first row of numbers is a header; raise if it may be either."""
-    if _are_running(names) and len(names) >= NUMBERED_COLUMNS:
+    """Whether a first row of numbers is a header; raise if it is ambiguous."""
+    is_ambiguous = _are_consecutive(names)
+    if is_ambiguous and len(names) >= NUMBERED_COLUMNS:
         return True
-    is_open = _are_running(names)
-    if not is_open and len(set(names)) == len(names) and all(map(_INTEGER.match, names)):
-        # Distinct integers above fractions in every column: other columns of pandas, or years.
-        second = next(itertools.islice(_rows(path), 1, None), None)
-        cells = [] if second is None else _cells(path, second[1], delimiter)
-        is_open = any(cells) and not any(map(_INTEGER.match, cells))
-    if is_open:
+    if not is_ambiguous and len(set(names)) == len(names) and all(map(_INTEGER.match, names)):
+        # Distinct integers above fractions may be years or other names of columns.
+        second = _row(path, 1)
+        cells = _cells(path, second[1], delimiter) if second else []
+        is_ambiguous = any(cells) and not any(map(_INTEGER.match, cells))
+    if is_ambiguous:
         row = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         raise DataError(
-            f"{path}: its first row ({row}) may be a header or the features of a node; add a first "
-            f"row with names of the columns, or rename them"
+            f"{path}: the first row ({row}) may be a header or the features of a node; add a "
+            f"header with names that are not numbers"
         )
     return False
 
 
-def _are_running(names: list[str]) -> bool:
+def _are_consecutive(names: list[str]) -> bool:
     return all(name.strip() == str(i) for i, name in enumerate(names))
 
 
 def _cells(path: Path, row: bytes, delimiter: str) -> list[str]:
-    """The cells of one row, as the names of columns."""
+    """The cells of one row."""
     try:
         one_row = pa.BufferReader(row + b"\n")
         return list(csv.read_csv(one_row, None, csv.ParseOptions(delimiter=delimiter)).column_names)
     except (pa.ArrowException, ValueError) as error:
-        raise _csv_error(path, error) from None
-
-
-def _csv_error(path: Path, error: Exception) -> DataError:
-    message = first_line(error)
-    row = re.search(r"Row #(\d+): (.*)", message)
-    if row is None:
-        return DataError(f"{path} is no readable CSV: {message}")
-    what = row[2].removeprefix("CSV parse error: ").removeprefix("CSV conversion error to ")
-    if "invalid UTF8" in what:
-        what = "not UTF-8 text; convert the file to UTF-8"
-    return DataError(f"{path}, line {_line_of(path, int(row[1]) - 1)}: {what}")
+        raise _unreadable(path, error) from None
 
 
 def _first_row(path: Path) -> bytes:
-    """The first row that is not empty."""
+    """The first row that is not empty, as UTF-8."""
     check_file(path)
     for line, row in _rows(path):
         if b"\0" in row:
-            raise DataError(f"{path} is no text in UTF-8; convert or export it as UTF-8 CSV")
+            raise DataError(f"{path} is not UTF-8 text; convert it or export it as CSV")
         try:
             row.decode()
         except UnicodeDecodeError:
-            raise DataError(
-                f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8"
-            ) from None
+            raise _not_utf8(f"{path}, line {line}") from None
         return row
-    raise DataError(f"{path} is empty; a header and at least one row are needed")
+    raise DataError(f"{path} is empty; give a header and at least one row")
 
 
 def _line_of(path: Path, row: int) -> int:
-    """The line, counted from 1, where a row, counted from 0, begins."""
-    return next(itertools.islice(_rows(path), row, None), (row + 1, b""))[0]
+    """The line, counted from 1, in which a row, counted from 0, begins."""
+    found = _row(path, row)
+    return found[0] if found else row + 1
+
+
+def _row(path: Path, row: int) -> tuple[int, bytes] | None:
+    """The line number and content of a row, counted from 0; None beyond the last."""
+    return next(itertools.islice(_rows(path), row, None), None)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Every row with the number of its first line; empty lines are no rows."""
+    """Every row with the number of its first line; empty lines are skipped."""
     lines: list[bytes] = []
     begin, is_open = 0, False
     for number, line in enumerate(_lines(path), start=1):
@@ -375,11 +385,15 @@ def _rows(path: Path) -> Iterator[tuple[int, bytes]]:
 def _lines(path: Path) -> Iterator[bytes]:
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
-            # Bytes as they are, but with line ends of any kind.
+            # latin-1 keeps all bytes; TextIOWrapper handles all kinds of line ends.
             for line in io.TextIOWrapper(io.BufferedReader(stream), "latin-1"):
                 yield line.rstrip("\n").encode("latin-1")
     except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path} cannot be read: {first_line(error)}") from None
+        raise DataError(f"{path} is not readable: {first_line(error)}") from None
+
+
+def _not_utf8(place: str) -> DataError:
+    return DataError(f"{place}: not UTF-8 text; convert the file to UTF-8")
 
 
 def _first_not_utf8(column: Any) -> int:
@@ -409,5 +423,5 @@ def check_file(path: Path) -> None:
             raise DataError(f"{path} is a folder; give a file")
         if not path.exists():
             raise DataError(f"{path} does not exist; check the name")
-    except OSError as error:  # a folder that may not be entered, a name too long
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    except OSError as error:  # a folder without permission, a name that is too long
+        raise DataError(f"{path} is not readable: {error.strerror}") from None

@@ -4,7 +4,7 @@ Requires the extra ``nn``: torch, torch-geometric, safetensors and pymetis.
 """
 
 from ..errors import TrainingDivergedError
-from ..utils.outcome import Training
+from ..utils.training_result import TrainingResult
 from .conv import GCNConv, GPCAConv
 from .init.gpca import gpca_init_
 from .init.random import he_init_, orthogonal_init_, xavier_init_
@@ -27,8 +27,8 @@ __all__ = [
     "LayerReport",
     "NodeData",
     "Settings",
-    "Training",
     "TrainingDivergedError",
+    "TrainingResult",
     "gpca_init_",
     "he_init_",
     "orthogonal_init_",

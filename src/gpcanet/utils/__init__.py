@@ -1,1 +1,1 @@
-"""What every other part may use: checks, labels, whole files, progress."""
+"""Helpers without dependencies on other parts: checks, labels, files, progress, memory."""

@@ -1,8 +1,7 @@
-"""Files and folders that appear whole or not at all.
+"""Files and folders that are written completely or not at all.
 
-What is written goes to a hidden name beside the target and takes its place by one rename, so
-that an error, a full disk, an interrupt or a kill leaves the old file, or none, and never half
-of one.
+Data goes to a hidden name in the same folder and gets its final name by one rename. After an
+error, a full disk, an interrupt or a kill, the old file or none is there, never a part of one.
 """
 
 from __future__ import annotations
@@ -10,29 +9,31 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from ..errors import InputError, OutputExistsError
+
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write to; it gets its name when the block ends without an error.
+def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """Open a file for writing; it gets its name when the block ends without an error.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = Path(folder.name) / "answer.txt"
-    >>> with whole_file(path) as file:
+    >>> with atomic_file(path) as file:
     ...     _ = file.write(b"42")
     >>> path.read_text()
     '42'
     >>> folder.cleanup()
     """
     path = check_target(path, overwrite=overwrite)
-    part = _hidden_beside(path)
+    part = _hidden_sibling(path)
     try:
         with part.open("xb") as file:
             yield file
@@ -42,19 +43,19 @@ def whole_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
         if overwrite:
             os.replace(part, path)
         else:
-            _give_free_name(part, path)
+            _rename_if_free(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
-    """A folder to fill; it gets its name when the block ends without an error.
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Create a folder; it gets its name when the block ends without an error.
 
-    If another process has made the folder meanwhile, that one stays.
+    If another process has created the folder meanwhile, that one is kept.
     """
-    part = _hidden_beside(path)
+    part = _hidden_sibling(path)
     part.mkdir(parents=True)
     try:
         yield part
@@ -68,36 +69,58 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Raise now rather than after the work if a file cannot be written there."""
+    """Raise if a file cannot be written there; called before long computations."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file")
     if path.exists() and not overwrite:
-        raise _exists(path)
+        raise OutputExistsError(path)
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"folder {path.parent} does not exist; make it first")
+        raise FileNotFoundError(f"folder {path.parent} does not exist; create it first")
     if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"folder {path.parent} may not be written to; choose another")
+        raise PermissionError(f"folder {path.parent} is not writable; choose another folder")
     return path
 
 
-def _exists(path: Path) -> FileExistsError:
-    return FileExistsError(f"{path} exists; choose another name or allow it to be replaced")
+def check_distinct_files(outputs: Sequence[Path | None], inputs: Iterable[Path | None]) -> None:
+    """Raise if an output is the same file as an input or another output; links are followed."""
+    written = [path for path in outputs if path is not None]
+    read = [path for path in inputs if path is not None]
+    for position, output in enumerate(written):
+        for other in read:
+            if _is_same_file(output, other):
+                raise InputError(
+                    f"{output} is the same file as the input {other}, which would be lost; choose "
+                    f"another name"
+                )
+        for other in written[:position]:
+            if _is_same_file(output, other):
+                raise InputError(
+                    f"{output} and {other} are the same file but get different contents; choose "
+                    f"another name for one of them"
+                )
 
 
-def _give_free_name(part: Path, path: Path) -> None:
-    """Rename, unless a file has that name by now: a rename would replace it, a link does not."""
+def _is_same_file(first: Path, second: Path) -> bool:
+    try:
+        return os.path.samefile(first, second)
+    except OSError:  # one of them does not exist yet
+        return os.path.realpath(first) == os.path.realpath(second)
+
+
+def _rename_if_free(part: Path, path: Path) -> None:
+    """Rename without replacing: a hard link fails if the name is taken, a rename does not."""
     try:
         os.link(part, path)
     except FileExistsError:
-        raise _exists(path) from None
-    except OSError:  # the file system has no links
+        raise OutputExistsError(path) from None
+    except OSError:  # the file system has no hard links
         check_target(path, overwrite=False)
         os.replace(part, path)
     else:
         part.unlink()
 
 
-def _hidden_beside(path: Path) -> Path:
-    """A name of its own in the same folder, so that a rename moves no bytes."""
+def _hidden_sibling(path: Path) -> Path:
+    """A new name in the same folder, so that the rename copies nothing."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

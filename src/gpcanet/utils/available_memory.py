@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Limits from this size on mean that there is none.
+#: Limits of this size or more mean "no limit".
 UNLIMITED = 2**60
 
 
@@ -31,7 +31,7 @@ def _cgroups_free(root: Path) -> Iterator[int | None]:
         controllers, _, path = rest.partition(":")
         for version in CGROUP_VERSIONS:
             if version.controller in controllers.split(","):
-                # A container may see its own cgroup at the mount, whatever the path.
+                # In a container, the mount may be its own cgroup, whatever the path says.
                 parts = [part for part in path.split("/") if part not in ("", "..")]
                 for depth in range(len(parts) + 1):
                     yield version.free(root.joinpath(version.mount, *parts[:depth]))
@@ -39,7 +39,7 @@ def _cgroups_free(root: Path) -> Iterator[int | None]:
 
 @dataclass(frozen=True)
 class CgroupVersion:
-    """Files in which a version of cgroups reports the limit, the use, and the cache."""
+    """Files of a cgroup version that contain the limit, the usage and the file cache."""
 
     controller: str
     mount: str
@@ -80,7 +80,7 @@ def _integer(path: Path) -> int | None:
 
 
 def _entry(path: Path, name: str) -> int | None:
-    """The number after a name at the beginning of a line."""
+    """The number that follows a name at the beginning of a line."""
     for line in _text(path).splitlines():
         words = line.split()
         if len(words) > 1 and words[0] == name and words[1].isdecimal():

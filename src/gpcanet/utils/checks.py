@@ -1,4 +1,4 @@
-"""Checks of numbers and choices that users pass."""
+"""Checks of parameters: numbers in a range, one of several choices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
-from ..errors import InputError, InputTypeError
+from ..errors import InputTypeError, ParameterError
 
 
 def check_number(
@@ -23,9 +23,11 @@ def check_number(
             limits = f"in [{low:g}, {high:g}]"
         elif not integer:
             limits = f"finite and {limits}"
-        raise InputError(f"{name}={value} must be {limits}; {advice}")
+        raise ParameterError(name, str(value), f"must be {limits}; {advice}")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise unless value is one of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")
+        reason = f"must be one of {', '.join(map(repr, choices))}"
+        raise ParameterError(name, repr(value), reason)

@@ -1,4 +1,4 @@
-"""Which labels mean that a node is unlabelled: one rule for arrays, tables and files."""
+"""Values that mark a node as unlabelled: one rule for arrays, tables and files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 UNLABELED = -1
 
-#: Text that is no class: an empty cell, and the number above in a column of text.
+#: Text that is not a class: an empty cell, or -1 in a column of text.
 UNLABELED_TEXT = frozenset({"", "-1", "-1.0"})
 
-#: Words that pandas and R write for a missing value. One of them may also be a real class, such
-#: as NA for North America, so its use is reported.
+#: Words that pandas and R write for a missing value. One of them may also be a class, such as NA
+#: for North America, so they are reported.
 MISSING_WORDS = frozenset({"NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL", "None"})
 
 
@@ -39,7 +39,7 @@ def is_unlabeled(label: Any) -> bool:
 
 
 def labeled_mask(labels: np.ndarray) -> np.ndarray:
-    """Which entries of an array of labels are classes."""
+    """Boolean mask of the labelled entries of an array."""
     if labels.dtype.kind in "iu":
         return labels != UNLABELED
     if labels.dtype.kind == "f":
@@ -50,12 +50,12 @@ def labeled_mask(labels: np.ndarray) -> np.ndarray:
 
 
 def missing_words_note(labels: Iterable[Any]) -> str | None:
-    """A sentence about words such as NA that were taken for missing labels; None without any."""
+    """A sentence about words such as NA that count as missing labels; None if there are none."""
     found = [label for label in labels if isinstance(label, str) and label in MISSING_WORDS]
     if not found:
         return None
     words = ", ".join(map(repr, sorted(set(found))))
     return (
-        f"{words} ({len(found)} of the labels) means unlabelled; rename the class if it is one, or "
+        f"{words} ({len(found)} of the labels) means unlabelled; rename it if it is a class, or "
         f"leave these labels empty"
     )

@@ -1,4 +1,4 @@
-"""Long work tells how far it is, to whoever listens."""
+"""Progress of long computations, reported to a listener."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-#: Called with what is being done, how much of it is done, and how much there is if known.
+#: Called with the name of a task, the amount done, and the total amount if known.
 Listener = Callable[[str, int, int | None], None]
 
-#: Reports come from several threads; listeners are called by one at a time.
+#: Several threads report; only one at a time calls the listener.
 _lock = threading.RLock()
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
@@ -18,7 +18,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def progress_to(listener: Listener) -> Iterator[None]:
-    """Have everything inside the block report to this listener."""
+    """Send the reports of a block to this listener."""
     token = _listener.set(listener)
     try:
         yield
@@ -27,7 +27,7 @@ def progress_to(listener: Listener) -> Iterator[None]:
 
 
 def report(what: str, done: int, total: int | None = None) -> None:
-    """Tell the listener, if there is one."""
+    """Call the listener, if there is one."""
     if (listener := _listener.get()) is not None:
         with _lock:
             listener(what, done, total)

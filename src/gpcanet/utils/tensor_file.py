@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import DataError
-from .atomic import whole_file
+from .atomic import atomic_file
 
 #: Incremented when older versions of the package cannot read new files.
 FORMAT_VERSION = 1
@@ -33,7 +33,7 @@ def write_tensor_file(
     header = {**header, "format": FORMAT_VERSION, "gpcanet": __version__}
     header["sha256"] = digest(header, arrays)
     content = save(dict(arrays), metadata={_HEADER: json.dumps(header)})
-    with whole_file(path, overwrite=overwrite) as file:
+    with atomic_file(path, overwrite=overwrite) as file:
         file.write(content)
 
 

@@ -10,7 +10,7 @@ from truth import MatrixOperator, dense_P, dense_solve, propagation, random_feat
 
 from gpcanet import Graph
 from gpcanet.datasets import load
-from gpcanet.datasets.places import DATA_DIR_VARIABLE
+from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from gpcanet.linalg import Solver
 from gpcanet.linalg.solvers.direct import SMALL_ENTRIES, SMALL_NODES, factorizes_well
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from ...datasets import Dataset
 from ...errors import InputError, InputTypeError
 from ...graph import Graph
-from ...utils.outcome import SPLIT
+from ...utils.training_result import SPLIT
 from ..conv import GCNConv
 from ..init.forward_pass import preserved_state
 from ..models import GPCANet

@@ -19,8 +19,8 @@ from torch import Tensor
 from ...errors import InputError, InputTypeError, TrainingDivergedError
 from ...utils.atomic import check_target
 from ...utils.checks import check_number
-from ...utils.outcome import SPLIT, Training
 from ...utils.progress import report
+from ...utils.training_result import SPLIT, TrainingResult
 from ..conv import storing_means
 from .checkpoint import (
     check_same,
@@ -47,7 +47,7 @@ def train(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 30.0,
     notes: dict[str, Any] | None = None,
-) -> Training:
+) -> TrainingResult:
     """Train a model for node classification.
 
     At the end the model has the weights of the epoch with the best validation accuracy.
@@ -74,7 +74,7 @@ def train(
 
     Returns
     -------
-    Training
+    TrainingResult
         Accuracies of the best epoch, and the loss and accuracies of every evaluation.
 
     Examples
@@ -139,17 +139,17 @@ class _TrainingLoop:
             lr=settings.lr,
             weight_decay=settings.weight_decay,
         )
-        self.result = Training()
+        self.result = TrainingResult()
         self.best_weights: dict[str, Tensor] = {}
         self.identity = {} if path is None else self._identity() | {"notes": notes}
-        self.snapshot: tuple[dict[str, Tensor], Training] = ({}, self.result)
+        self.snapshot: tuple[dict[str, Tensor], TrainingResult] = ({}, self.result)
         self.batches = None
         if settings.parts > 1:
             self.batches = Batches(
                 model, data, settings.parts, settings.parts_per_batch, settings.seed
             )
 
-    def run(self, checkpoint_seconds: float) -> Training:
+    def run(self, checkpoint_seconds: float) -> TrainingResult:
         if self.path is not None and self.path.exists():
             self._resume(self.path)
         else:
@@ -190,7 +190,7 @@ class _TrainingLoop:
         self.result.epochs = epoch
         if epoch % self.settings.eval_every == 0 or epoch == self.settings.epochs:
             _, accuracy = self._evaluate()
-            if self.result.take(epoch, loss, accuracy, later=self.settings.later_of_ties):
+            if self.result.add_evaluation(epoch, loss, accuracy, later=self.settings.later_of_ties):
                 state = self.model.state_dict()
                 self.best_weights = {name: value.clone() for name, value in state.items()}
 
@@ -286,4 +286,4 @@ class _TrainingLoop:
             check_same(path, part, notes[part], expected)
         restore_state(self.model, self.optimizer, self.data.x.device, tensors)
         self.best_weights = with_prefix("best.", tensors)
-        self.result = Training(**notes["result"])
+        self.result = TrainingResult(**notes["result"])

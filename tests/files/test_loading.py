@@ -39,7 +39,7 @@ def labels_by_id(data):
         npz(node_ids=np.array(["x", "y", "z"]), X=np.array(X, float)),
     ],
 )
-def test_rows_in_any_order_join_by_id(tmp_path, features, labels):
+def test_rows_are_joined_by_id_in_any_order(tmp_path, features, labels):
     data = load(tmp_path, features=features, edges=EDGES, labels=labels)
     assert data.X.tolist() == X
     assert labels_by_id(data) == LABELS
@@ -56,7 +56,7 @@ def test_pairs_without_a_header_are_id_and_label(tmp_path):
     assert data.y[1] == -1
 
 
-def test_the_named_id_need_be_in_one_of_the_files_only(tmp_path):
+def test_named_id_column_may_be_in_one_file_only(tmp_path):
     data = load(
         tmp_path,
         features=FEATURES.replace("id", "paper"),
@@ -68,16 +68,16 @@ def test_the_named_id_need_be_in_one_of_the_files_only(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["paper_id", "userId", "paper ID"])
-def test_a_column_that_may_be_the_id_is_asked_about(tmp_path, name):
+def test_column_that_may_be_the_id_raises_data_error(tmp_path, name):
     features = FEATURES.replace("id", name)
-    with pytest.raises(DataError, match=f"is '{name}' the node id"):
+    with pytest.raises(DataError, match=f"'{name}' may be the node id"):
         load(tmp_path, features=features, edges="source,target\n0,1\n")
     data = load(tmp_path, features=features, edges="source,target\n0,1\n", ignore=[name])
     assert data.graph.node_ids is None
     assert "node i is row i" in data.notes[0]
 
 
-def test_a_name_that_only_ends_so_is_a_feature(tmp_path):
+def test_column_that_only_ends_in_id_is_a_feature(tmp_path):
     data = load(tmp_path, features="paid,humid\n1,2\n3,4\n5,7\n", edges="0,1\n1,2\n")
     assert data.feature_names.tolist() == ["paid", "humid"]
 
@@ -91,7 +91,7 @@ def test_a_name_that_only_ends_so_is_a_feature(tmp_path):
         ("id,a,b,Topic\nx,1,2,0\ny,3,4,1\nz,5,7,0\n", "id,topic\nx,r\n", {}),
     ],
 )  # fmt: skip
-def test_what_is_called_as_the_label_is_no_feature(tmp_path, features, labels, options):
+def test_column_with_the_name_of_the_label_is_not_a_feature(tmp_path, features, labels, options):
     data = load(tmp_path, features=features, edges=EDGES, labels=labels, **options)
     assert data.feature_names.tolist() == ["a", "b"]
     assert data.class_names.tolist() == ["r"]
@@ -108,7 +108,7 @@ def test_what_is_called_as_the_label_is_no_feature(tmp_path, features, labels, o
         (["NaN", "3", "4"], [3, 4]),
     ],
 )
-def test_labels_of_a_csv_stay_as_they_are_written(tmp_path, values, classes):
+def test_csv_labels_are_not_changed(tmp_path, values, classes):
     rows = "".join(f"{i},{v}\n" for i, v in zip("xyz", values, strict=True))
     data = load(tmp_path, features=FEATURES, edges=EDGES, labels="id,label\n" + rows)
     assert data.class_names.tolist() == classes
@@ -116,25 +116,25 @@ def test_labels_of_a_csv_stay_as_they_are_written(tmp_path, values, classes):
     assert load(tmp_path, features=beside, edges=EDGES).class_names.tolist() == classes
 
 
-def test_a_split_beside_the_features_counts_for_labels_elsewhere(tmp_path):
+def test_split_in_the_features_applies_to_labels_of_another_file(tmp_path):
     features = "id,a,split\nx,1,test\ny,3,train\nz,5,train\n"
     labels = "id,label\nz,r\nx,r\ny,g\n"
     data = load(tmp_path, features=features, edges=EDGES, labels=labels)
     assert (data.train.tolist(), data.test.tolist()) == ([1, 2], [0])
-    with pytest.raises(DataError, match=r"there is a split in .* and one in"):
+    with pytest.raises(DataError, match=r"both have a split"):
         load(tmp_path, features=features, edges=EDGES, labels="id,label,split\nx,r,test\n")
 
 
-def test_labels_joined_by_position_are_noted(tmp_path):
+def test_labels_joined_by_position_give_a_note(tmp_path):
     labels = "paper,label\nz,r\ny,g\nx,r\n"
     data = load(tmp_path, features=FEATURES, edges=EDGES, labels=labels)
-    noted = "labels.csv has no column of node ids: label i is that of node i"
+    noted = "labels.csv has no column of node ids: label i belongs to node i"
     assert any(note.endswith(noted) for note in data.notes)
     data = load(tmp_path, features=FEATURES, edges=EDGES, labels=labels.replace("paper", "id"))
     assert not any(note.endswith(noted) for note in data.notes)
 
 
-def test_what_was_dropped_or_not_used_is_noted(tmp_path):
+def test_dropped_and_unused_rows_are_noted(tmp_path):
     data = load(
         tmp_path,
         features=FEATURES,
@@ -146,7 +146,7 @@ def test_what_was_dropped_or_not_used_is_noted(tmp_path):
         "1 of 3 edges of edges.csv dropped: their nodes are not in features.csv",
         "1 of 3 labels of labels.csv dropped: their nodes are not in features.csv",
         "2 nodes labelled, in 2 classes",
-        "1 labelled nodes are in no part of the split, and not used",
+        "1 labelled nodes are in no part of the split and are not used",
     ]
 
 
@@ -184,7 +184,7 @@ def test_rows_without_a_label_do_not_count_as_labels(tmp_path):
 # -- columns and positions that are easily taken for something else ----------------------
 
 
-def test_a_feature_and_a_label_that_pandas_numbered_are_both_kept(tmp_path):
+def test_feature_and_label_with_the_same_number_are_both_kept(tmp_path):
     ids = [f"n{i}" for i in range(6)]
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(6, 4)), ids)
     X.to_csv(tmp_path / "X.csv")
@@ -195,7 +195,7 @@ def test_a_feature_and_a_label_that_pandas_numbered_are_both_kept(tmp_path):
     assert data.y.tolist() == [0, 1] * 3
 
 
-def test_a_feature_called_like_the_label_of_another_file_is_left_out_with_a_note(tmp_path):
+def test_feature_with_the_name_of_a_label_is_excluded_with_a_note(tmp_path):
     ids = ["a", "b", "c"]
     pd.DataFrame({"id": ids, "x": [1.0, 2, 3], "topic": [0, 1, 0]}).to_csv(
         tmp_path / "X.csv", index=False
@@ -204,25 +204,25 @@ def test_a_feature_called_like_the_label_of_another_file_is_left_out_with_a_note
     pd.DataFrame({"source": ["a"], "target": ["b"]}).to_csv(tmp_path / "e.csv", index=False)
     data = load_files(tmp_path / "X.csv", tmp_path / "e.csv", tmp_path / "y.csv")
     assert data.X.shape == (3, 1)
-    assert any("column 'topic' is called like the label" in note for note in data.notes)
+    assert any("column 'topic' has the name of the label" in note for note in data.notes)
 
 
-def test_edges_by_position_meet_features_with_ids(tmp_path):
+def test_edges_by_position_with_features_that_have_ids(tmp_path):
     np.savez(tmp_path / "e.npz", edge_index=[[0, 1], [1, 2]])
     features = tmp_path / "X.csv"
     pd.DataFrame({"id": ["c", "a", "b"], "x": [1.0, 2, 3]}).to_csv(features, index=False)
     data = load_files(features, tmp_path / "e.npz")
-    assert any("names nodes by position: node i is row i of" in note for note in data.notes)
+    assert any("refers to nodes by position: node i is row i of" in note for note in data.notes)
     pd.DataFrame({"id": [2, 0, 1], "x": [1.0, 2, 3]}).to_csv(features, index=False)
     with pytest.raises(DataError, match=r"has the ids 0, 1, \.\.\. in another order; sort its"):
         load_files(features, tmp_path / "e.npz")
 
 
 @pytest.mark.parametrize("name", ["index", "Unnamed: 0"])
-def test_the_index_that_pandas_wrote_under_a_name_is_asked_about(tmp_path, name):
+def test_named_pandas_index_in_csv_raises_data_error(tmp_path, name):
     features = tmp_path / "X.csv"
     pd.DataFrame({name: [0, 1], "x": [1.0, 2]}).to_csv(features, index=False)
     pd.DataFrame({"source": [0], "target": [1]}).to_csv(tmp_path / "e.csv", index=False)
-    with pytest.raises(DataError, match=f"is '{name}' the node id"):
+    with pytest.raises(DataError, match=f"'{name}' may be the node id"):
         load_files(features, tmp_path / "e.csv")
     assert load_files(features, tmp_path / "e.csv", id_column=name).X.shape == (2, 1)

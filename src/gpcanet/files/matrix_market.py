@@ -1,7 +1,7 @@
-"""Matrix Market: the text format of sparse and dense matrices.
+"""Reader of Matrix Market files, the text format of sparse and dense matrices.
 
-scipy reads it too, but a damaged file, such as one cut inside a number, can crash scipy 1.17 and
-the interpreter with it.
+scipy.io.mmread is not used: damaged files, such as one cut inside a number, can crash scipy 1.17
+and the interpreter.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ import scipy.sparse as sp
 
 BANNER = "%%matrixmarket"
 
-#: How entry (j, i) follows from entry (i, j), which alone is written.
+#: Factor of the mirrored entry (j, i) in files that contain only one triangle.
 MIRRORED = {"symmetric": 1.0, "hermitian": 1.0, "skew-symmetric": -1.0}
 
 
 def read_matrix_market(path: Path) -> sp.csr_array:
-    """A matrix of real numbers, packed or not; ValueError where there is none."""
+    """Read a real matrix from a file, compressed or not; raise ValueError for a malformed one."""
     with pa.input_stream(str(path), compression="detect") as stream:
-        lines, body = _head_and_body(stream.read())
+        lines, body = _split_header(stream.read())
     words = lines[0].lower().split()
     if len(words) != 5 or words[:2] != [BANNER, "matrix"]:
-        raise ValueError("its first line is no banner such as %%MatrixMarket matrix ...")
+        raise ValueError("the first line must be a banner such as %%MatrixMarket matrix ...")
     form, field, symmetry = words[2:]
     if field not in ("real", "double", "integer", "unsigned-integer", "pattern"):
-        raise ValueError(f"its numbers are {field}, and must be real")
+        raise ValueError(f"its numbers are {field}, but must be real")
     if symmetry != "general" and symmetry not in MIRRORED:
         raise ValueError(f"its symmetry {symmetry} is unknown")
     sizes = [int(word) for word in lines[-1].split()]
     if len(sizes) != {"coordinate": 3, "array": 2}.get(form) or min(sizes) < 0:
         raise ValueError(f"its sizes {lines[-1]!r} are not those of a {form} matrix")
     if symmetry != "general" and sizes[0] != sizes[1]:
-        raise ValueError(f"it is {symmetry}, but of {sizes[0]} rows and {sizes[1]} columns")
+        raise ValueError(f"it is {symmetry}, but has {sizes[0]} rows and {sizes[1]} columns")
     if form == "coordinate":
         return _from_coordinates(body, sizes, has_values=field != "pattern", symmetry=symmetry)
     return _from_array(body, sizes, symmetry)
 
 
-def _head_and_body(content: bytes) -> tuple[list[str], bytes]:
-    """The lines up to that of the sizes, and all that follows."""
+def _split_header(content: bytes) -> tuple[list[str], bytes]:
+    """The lines up to the sizes, and the rest of the file."""
     lines, begin = [], 0
     while begin < len(content):
         end = content.find(b"\n", begin)
@@ -65,7 +65,7 @@ def _from_coordinates(
     body: bytes, sizes: Sequence[int], *, has_values: bool, symmetry: str
 ) -> sp.csr_array:
     *shape, n_entries = sizes
-    entries = _numbers(body, n_entries, 3 if has_values else 2)
+    entries = _read_numbers(body, n_entries, 3 if has_values else 2)
     positions = entries[:, :2]
     wrong = ~((positions >= 1) & (positions <= shape) & (positions % 1 == 0)).all(axis=1)
     if wrong.any():
@@ -74,9 +74,12 @@ def _from_coordinates(
     rows, columns = positions.T.astype(np.int64) - 1
     values = entries[:, 2] if has_values else np.ones(n_entries)
     if symmetry in MIRRORED:
-        other = rows != columns
-        mirrored = MIRRORED[symmetry] * values[other]
-        rows, columns = np.append(rows, columns[other]), np.append(columns, rows[other])
+        off_diagonal = rows != columns
+        mirrored = MIRRORED[symmetry] * values[off_diagonal]
+        rows, columns = (
+            np.append(rows, columns[off_diagonal]),
+            np.append(columns, rows[off_diagonal]),
+        )
         values = np.append(values, mirrored)
     return sp.csr_array(sp.coo_array((values, (rows, columns)), shape=tuple(shape)))
 
@@ -84,34 +87,34 @@ def _from_coordinates(
 def _from_array(body: bytes, sizes: Sequence[int], symmetry: str) -> sp.csr_array:
     n_rows, n_columns = sizes
     if symmetry == "general":
-        values = _numbers(body, n_rows * n_columns, 1)
+        values = _read_numbers(body, n_rows * n_columns, 1)
         return sp.csr_array(values.reshape(n_columns, n_rows).T)
     if symmetry == "skew-symmetric":
-        raise ValueError("it is an array and skew-symmetric, which is not read")
-    values = _numbers(body, n_rows * (n_rows + 1) // 2, 1)
+        raise ValueError("skew-symmetric arrays are not supported; write it as general")
+    values = _read_numbers(body, n_rows * (n_rows + 1) // 2, 1)
     matrix: Any = np.zeros((n_rows, n_rows))
     columns, rows = np.triu_indices(n_rows)
     matrix[rows, columns] = matrix[columns, rows] = values.ravel()
     return sp.csr_array(matrix)
 
 
-def _numbers(body: bytes, n_lines: int, n_columns: int) -> np.ndarray:
-    # Each number takes a digit and a space, so that a wrong count cannot ask for much memory.
+def _read_numbers(body: bytes, n_lines: int, n_columns: int) -> np.ndarray:
+    # A number takes at least two bytes, so that a wrong count cannot request much memory.
     if 2 * n_lines * n_columns > len(body) + 1:
-        raise ValueError(f"it was cut short: {n_lines} lines are announced")
+        raise ValueError(f"it is truncated: its header states {n_lines} lines")
     try:
-        numbers = _columns(body, n_columns)
-    except pa.ArrowException:  # not one space between numbers, or worse
-        numbers = _words(body)
+        numbers = _parse_columns(body, n_columns)
+    except pa.ArrowException:  # several spaces between numbers, or text
+        numbers = _parse_words(body)
     if numbers.size != n_lines * n_columns:
         raise ValueError(
-            f"it holds {numbers.size} numbers where {n_lines} lines of {n_columns} are announced"
+            f"it has {numbers.size} numbers, but its header states {n_lines} lines of {n_columns}"
         )
     return numbers.reshape(n_lines, n_columns)
 
 
-def _columns(body: bytes, n_columns: int) -> np.ndarray:
-    """Numbers with one space between them, quickly."""
+def _parse_columns(body: bytes, n_columns: int) -> np.ndarray:
+    """Fast parser of numbers that are separated by single spaces."""
     names = [f"f{i}" for i in range(n_columns)]
     table = csv.read_csv(
         pa.BufferReader(body),
@@ -122,11 +125,11 @@ def _columns(body: bytes, n_columns: int) -> np.ndarray:
     return np.column_stack([table.column(name).to_numpy() for name in names])
 
 
-def _words(body: bytes) -> np.ndarray:
-    """Numbers with any white space between them."""
+def _parse_words(body: bytes) -> np.ndarray:
+    """Parser of numbers that are separated by any white space."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # numpy's word for text among numbers
+        warnings.simplefilter("error", DeprecationWarning)  # numpy issues it for text
         try:
             return np.fromstring(body, sep=" ") if body.strip() else np.empty(0)
         except (DeprecationWarning, ValueError):
-            raise ValueError("it holds something else than numbers") from None
+            raise ValueError("it contains text between its numbers") from None

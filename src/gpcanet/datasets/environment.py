@@ -1,4 +1,4 @@
-"""Where datasets are kept and looked for: three environment variables."""
+"""Environment variables of the datasets: cache folder, data folder, offline mode."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from platformdirs import user_cache_path
 
 from ..errors import DataUnavailableError
 
-#: A folder of the user's with dataset files, tried after the cache and before the network.
+#: Folder with dataset files of the user, used after the cache and before the network.
 DATA_DIR_VARIABLE = "GPCANET_DATA_DIR"
 
-#: Where downloads are kept; by default the user's cache folder.
+#: Folder of downloads; by default the cache folder of the user.
 CACHE_DIR_VARIABLE = "GPCANET_CACHE_DIR"
 
-#: Set to 1, nothing is fetched from the network.
+#: If set to 1, the network is not used.
 OFFLINE_VARIABLE = "GPCANET_OFFLINE"
 
 
 def cache_dir() -> Path:
-    """The folder that downloads are kept in; made when first written to."""
+    """The folder of downloads; it is created when first needed."""
     given = os.environ.get(CACHE_DIR_VARIABLE)
     return Path(given).expanduser() if given else user_cache_path("gpcanet", appauthor=False)
 
 
 @contextmanager
-def locked(folder: Path, lock_file: Path) -> Iterator[None]:
-    """A folder of the cache, made if it is not there, to write to while others wait.
+def locked_folder(folder: Path, lock_file: Path) -> Iterator[None]:
+    """Create a folder of the cache if necessary, and lock it against other processes.
 
-    A disk that is full says so itself; any other reason not to write there is one to look
-    elsewhere for the data.
+    A full disk raises its own OSError. If the folder is not writable for another reason, the
+    dataset counts as unavailable.
     """
     lock = FileLock(lock_file)
     try:
@@ -46,8 +46,8 @@ def locked(folder: Path, lock_file: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise DataUnavailableError(
-            f"folder {folder} cannot be written to ({error.strerror or error}); name another by "
-            f"{CACHE_DIR_VARIABLE}"
+            f"folder {folder} is not writable ({error.strerror or error}); set "
+            f"{CACHE_DIR_VARIABLE} to another folder"
         ) from None
     try:
         yield
@@ -56,19 +56,21 @@ def locked(folder: Path, lock_file: Path) -> Iterator[None]:
 
 
 def user_data_dir(given: str | os.PathLike[str] | None = None) -> Path | None:
-    """The user's own folder of datasets, if one is named here or by the environment."""
+    """The data folder of the user, given here or by the environment; None if there is none."""
     named = given or os.environ.get(DATA_DIR_VARIABLE)
     if not named:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
         origin = "data_dir" if given else DATA_DIR_VARIABLE
-        raise NotADirectoryError(f"{origin} names {folder}, which is no folder; make or mend it")
+        raise NotADirectoryError(
+            f"{origin}={folder} is not a folder; create it or correct the name"
+        )
     return folder
 
 
 def is_offline(given: bool | None = None) -> bool:
-    """Whether the network is off limits, by argument or by the environment."""
+    """Whether the network must not be used, by argument or by the environment."""
     if given is not None:
         return given
     return os.environ.get(OFFLINE_VARIABLE, "").strip().lower() not in ("", "0", "false", "no")

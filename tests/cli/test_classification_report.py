@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console as Terminal
 
-from gpcanet.cli.report import MOST_COLUMNS, Report
+from gpcanet.cli.classification_report import MAX_COLUMNS, ClassificationReport
 
 
 def random_report(n_classes, n_nodes=200, right=0.7, seed=0, length=8):
@@ -18,13 +18,13 @@ def random_report(n_classes, n_nodes=200, right=0.7, seed=0, length=8):
     truth = rng.integers(n_classes, size=n_nodes)
     guessed = np.where(rng.random(n_nodes) < right, truth, rng.integers(n_classes, size=n_nodes))
     names = [f"class {i}" + " of it" * ((length - 7) // 6) for i in range(n_classes)]
-    return Report(names, truth, guessed)
+    return ClassificationReport(names, truth, guessed)
 
 
 def shown(report, width=80):
     terminal = Terminal(width=width, highlight=False, markup=False, emoji=False)
     with terminal.capture() as captured:
-        terminal.print(report.show())
+        terminal.print(report.to_table())
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
@@ -41,7 +41,7 @@ def wilson(right, n):
 )
 def test_numbers_agree_with_their_definitions(pairs):
     truth, guessed = np.array(pairs).T
-    values = Report(list("abcd"), truth, guessed).values()
+    values = ClassificationReport(list("abcd"), truth, guessed).values()
     labels = range(4)
     assert values["accuracy"] == pytest.approx(sklearn.metrics.accuracy_score(truth, guessed))
     right = int(np.sum(truth == guessed))
@@ -62,7 +62,7 @@ def test_numbers_agree_with_their_definitions(pairs):
     json.dumps(values, allow_nan=False)
 
 
-@pytest.mark.parametrize("n_classes", [2, 7, MOST_COLUMNS, MOST_COLUMNS + 1, 40])
+@pytest.mark.parametrize("n_classes", [2, 7, MAX_COLUMNS, MAX_COLUMNS + 1, 40])
 @pytest.mark.parametrize("length", [8, 30])
 def test_tables_fit_a_terminal_of_80_columns(n_classes, length):
     report = random_report(n_classes, n_nodes=5000, length=length)
@@ -70,16 +70,16 @@ def test_tables_fit_a_terminal_of_80_columns(n_classes, length):
     assert max(map(len, lines)) <= 80
     assert not [line for line in lines if "…" in line]
     # Headline, a line per class, and the second table; nothing but many long names is wrapped.
-    second = 10 if n_classes > MOST_COLUMNS else n_classes
-    if length < 30 or n_classes != MOST_COLUMNS:
+    second = 10 if n_classes > MAX_COLUMNS else n_classes
+    if length < 30 or n_classes != MAX_COLUMNS:
         assert len(lines) == 3 + 1 + n_classes + 1 + 1 + second
-    if n_classes <= MOST_COLUMNS:
-        letters = [line.split()[-1] for line in lines if line.startswith("true, ")]
+    if n_classes <= MAX_COLUMNS:
+        letters = [line.split()[-1] for line in lines if line.startswith("true \\ ")]
         assert letters == ["abcdefghijkl"[n_classes - 1] if n_classes * length > 34 else "1"]
 
 
 def test_long_names_get_letters_in_the_confusion_table():
-    report = Report(
+    report = ClassificationReport(
         ["Neural Networks", "Probabilistic Methods"], np.array([0, 0, 1]), np.zeros(3, int)
     )
     table = [line.split() for line in shown(report)[-3:]]
@@ -88,20 +88,20 @@ def test_long_names_get_letters_in_the_confusion_table():
     assert table[2] == ["b", "Probabilistic", "Methods", "1", "0"]
 
 
-def test_short_names_stand_above_the_columns():
-    lines = shown(Report(["no", "yes"], np.array([0, 0, 1]), np.array([0, 1, 1])))
+def test_short_names_are_column_headings():
+    lines = shown(ClassificationReport(["no", "yes"], np.array([0, 0, 1]), np.array([0, 1, 1])))
     assert lines[-3].split()[-2:] == ["no", "yes"]
     assert lines[-2].split() == ["no", "1", "1"]
     assert lines[-1].split() == ["yes", "·", "1"]
 
 
-def test_names_are_no_markup():
+def test_names_are_not_markup():
     names = ["[red]", ":smile:", "[/]"]
-    text = "\n".join(shown(Report(names, np.arange(3), np.arange(3))))
+    text = "\n".join(shown(ClassificationReport(names, np.arange(3), np.arange(3))))
     assert all(text.count(name) >= 2 for name in names)
 
 
-def test_mix_ups_are_the_commonest_ones():
+def test_most_frequent_confusions_are_listed():
     report = random_report(20)
     wrong = report.confusion - np.diag(np.diag(report.confusion))
     table = [line.split() for line in shown(report)[-10:]]
@@ -113,6 +113,6 @@ def test_mix_ups_are_the_commonest_ones():
     )
 
 
-def test_many_classes_without_a_mix_up_say_so():
-    report = Report([str(i) for i in range(20)], np.arange(20), np.arange(20))
-    assert shown(report)[-1] == "none was taken for another"
+def test_no_confusions_are_stated():
+    report = ClassificationReport([str(i) for i in range(20)], np.arange(20), np.arange(20))
+    assert shown(report)[-1] == "no confusions"

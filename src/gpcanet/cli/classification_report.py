@@ -1,4 +1,4 @@
-"""How well predictions fit labels that were kept back: numbers, and tables to look at."""
+"""Accuracy, scores per class and confusion matrix of predictions, as numbers and as tables."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from rich.text import Text
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-#: A confusion table wider than this is no longer read; the commonest mix-ups are listed instead.
-MOST_COLUMNS = 12
+#: With more classes, the most frequent confusions are listed instead of the whole matrix.
+MAX_COLUMNS = 12
 
-#: Letters of all headings together that still fit a terminal of 80 columns.
-WIDEST_HEADINGS = 34
+#: Total length of the column headings that fits a terminal of 80 columns.
+MAX_HEADING_LENGTH = 34
 
 
 @dataclass(frozen=True)
-class Report:
-    """True and predicted class codes of the judged nodes."""
+class ClassificationReport:
+    """Evaluation of predicted class codes against true ones."""
 
     classes: list[str]
     truth: np.ndarray
     predicted: np.ndarray
-    who: str = "nodes"  # are judged
+    description: str = "nodes"  # of the evaluated nodes
 
     @property
     def accuracy(self) -> float:
@@ -37,13 +37,13 @@ class Report:
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % interval for the accuracy."""
-        right = int(np.sum(self.truth == self.predicted))
-        found = binomtest(right, len(self.truth)).proportion_ci(method="wilson")
+        n_correct = int(np.sum(self.truth == self.predicted))
+        found = binomtest(n_correct, len(self.truth)).proportion_ci(method="wilson")
         return float(found.low), float(found.high)
 
     @property
     def largest_class(self) -> float:
-        """Accuracy of always naming the largest class."""
+        """Accuracy of always predicting the largest class."""
         return float(np.bincount(self.truth).max() / len(self.truth))
 
     @cached_property
@@ -78,12 +78,12 @@ class Report:
             "confusion": self.confusion.tolist(),
         }
 
-    def show(self) -> Group:
+    def to_table(self) -> Group:
         low, high = (100 * bound for bound in self.interval)
         headline = Text.assemble(
             (f"accuracy {100 * self.accuracy:.1f} %", "bold"),
-            f" on {len(self.truth):,} {self.who}\n"
-            f"(95 % interval {low:.1f} to {high:.1f}; always the largest class: "
+            f" on {len(self.truth):,} {self.description}\n"
+            f"(95 % interval {low:.1f} to {high:.1f}; largest class alone: "
             f"{100 * self.largest_class:.1f} %)\n",
         )
         return Group(headline, self._class_table(), "", self._confusion_table())
@@ -100,8 +100,8 @@ class Report:
 
     def _confusion_table(self) -> Table | Text:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        if len(self.classes) > MOST_COLUMNS:
-            for name in ("true class", "taken for", "nodes"):
+        if len(self.classes) > MAX_COLUMNS:
+            for name in ("true class", "predicted as", "nodes"):
                 table.add_column(name, justify="right" if name == "nodes" else "left")
             wrong = self.confusion - np.diag(np.diag(self.confusion))
             for flat in np.argsort(-wrong, axis=None, kind="stable")[:10]:
@@ -109,13 +109,13 @@ class Report:
                 if wrong[row, column]:
                     names = self.classes[row], self.classes[column]
                     table.add_row(*names, f"{wrong[row, column]:,}")
-            return table if table.row_count else Text("none was taken for another")
-        # Names too long to stand above columns get letters.
+            return table if table.row_count else Text("no confusions")
+        # Letters replace names that are too long for column headings.
         rows = columns = self.classes
-        if sum(map(len, self.classes)) > WIDEST_HEADINGS:
+        if sum(map(len, self.classes)) > MAX_HEADING_LENGTH:
             columns = list(ascii_lowercase[: len(self.classes)])
             rows = [f"{c} {name}" for c, name in zip(columns, self.classes, strict=True)]
-        table.add_column("true, taken for:")
+        table.add_column("true \\ predicted")
         for name in columns:
             table.add_column(name, justify="right", no_wrap=True)
         for i, name in enumerate(rows):

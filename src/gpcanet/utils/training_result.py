@@ -1,0 +1,58 @@
+"""The result of a training run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+SPLIT = ("train", "validation", "test")
+
+
+@dataclass
+class TrainingResult:
+    """Accuracies and course of a training run.
+
+    Attributes
+    ----------
+    accuracy : dict
+        Accuracies of the best epoch by validation.
+    best_epoch : int
+        That epoch.
+    rose : int
+        Last epoch in which the validation accuracy improved.
+    epochs : int
+        Number of epochs.
+    seconds : float
+        Duration.
+    curve : list of dict
+        Epoch, loss and accuracies of every evaluation; the first one, before training, has no
+        loss.
+    """
+
+    accuracy: dict[str, float] = field(default_factory=dict)
+    best_epoch: int = 0
+    rose: int = 0
+    epochs: int = 0
+    seconds: float = 0.0
+    curve: list[dict[str, float]] = field(default_factory=list)
+
+    def add_evaluation(
+        self, epoch: int, loss: float, accuracy: dict[str, float], *, later: bool
+    ) -> bool:
+        """Append an evaluation and return whether it is the best one so far.
+
+        If ``later``, the last of several epochs with equal validation accuracy is the best one,
+        otherwise the first.
+        """
+        self.epochs = epoch
+        self.curve.append({"epoch": epoch, "loss": loss, **accuracy})
+        gain = accuracy["validation"] - self.accuracy.get("validation", -1.0)
+        if gain > 0:
+            self.rose = epoch
+        is_best = gain > 0 or (gain == 0 and later)
+        if is_best:
+            self.accuracy, self.best_epoch = accuracy, epoch
+        return is_best
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)

@@ -23,6 +23,7 @@ from truth import (
     random_labels,
     row_weights,
     same_subspace,
+    word_counts,
 )
 
 import gpcanet.estimators._memory
@@ -111,14 +112,6 @@ def test_sparse_features_equal_dense_features(strategy, density):
     assert path.strategy_ == (strategy if density == 0.5 else "separate")
     dense = X.toarray()
     check_separate_fits(path, dense, labels, graph, (1.0, 20.0), (0.0, 0.2), tol=1e-12)
-
-
-def word_counts(n, width=1100, seed=5):
-    """Sparse features with many columns and some structure."""
-    rng = np.random.default_rng(seed)
-    topics = rng.gamma(0.2, size=(8, width))
-    shares = rng.dirichlet(np.full(8, 0.3), n) @ (topics / topics.sum(axis=1, keepdims=True))
-    return sp.csr_array((rng.random((n, width)) < 20 * shares).astype(float))
 
 
 @pytest.mark.parametrize("normalization", ["sym", "rw"])

@@ -104,7 +104,7 @@ class HalfPropagation(BlockOperator):
         return out
 
     def dots(self, U: np.ndarray | LazyBlock, V: np.ndarray | LazyBlock) -> np.ndarray:
-        return column_dots(_bits(U), _bits(V), self.mass)
+        return column_dots(_bits(U), _bits(V), self.P.mass)
 
     def norms(self, block: np.ndarray | LazyBlock, squares: np.ndarray | None = None) -> np.ndarray:
         if self.P.normalization == "sym":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from gpcanet import Graph
 from gpcanet.linalg import BlockOperator, Propagation
@@ -37,6 +38,14 @@ def random_features(n=40, d=6, seed=1) -> np.ndarray:
     """Columns of different variance, so that eigenvalues are distinct, with nonzero means."""
     rng = np.random.default_rng(seed)
     return rng.standard_normal((n, d)) * np.linspace(3, 1, d) + rng.uniform(-2, 2, d)
+
+
+def word_counts(n, width=1100, seed=5) -> sp.csr_array:
+    """Sparse features with many columns and some structure."""
+    rng = np.random.default_rng(seed)
+    topics = rng.gamma(0.2, size=(8, width))
+    shares = rng.dirichlet(np.full(8, 0.3), n) @ (topics / topics.sum(axis=1, keepdims=True))
+    return sp.csr_array((rng.random((n, width)) < 20 * shares).astype(float))
 
 
 def random_labels(n=40, classes=3, seed=2) -> np.ndarray:

@@ -492,6 +492,7 @@ def test_member_limit_exceeds_the_largest_file():
         b"\xfd7zXZ\x00" + bytes(100),
         b"BZh9" + bytes(100),
     ],
+    ids=["empty", "page", "zeros", "zip start", "half sdist", "half wheel", "gzip", "xz", "bzip2"],
 )
 def test_file_that_is_not_an_archive_raises_data_error(tmp_path, content):
     path = tmp_path / "archive.whl"

@@ -34,7 +34,7 @@ def test_transform_of_the_training_graph_equals_fit_transform(
 
 @pytest.mark.parametrize(("beta", "ghost"), GHOSTS)
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
-def test_transform_of_a_new_graph_is_the_formula_without_labels(
+def test_transform_of_a_new_graph_equals_the_formula_without_labels(
     graph, X, labels, normalization, beta, ghost
 ):
     options = {"beta": beta, "ghost": ghost, "normalization": normalization}
@@ -48,7 +48,7 @@ def test_transform_of_a_new_graph_is_the_formula_without_labels(
     np.testing.assert_allclose(model.transform(X_other, graph=other), expected, atol=1e-10)
 
 
-def test_another_graph_on_as_many_nodes_is_not_mistaken_for_the_training_graph(graph, X, labels):
+def test_another_graph_with_the_same_number_of_nodes_uses_no_training_labels(graph, X, labels):
     model = GPCA(3, alpha=4.0, beta=0.5).fit(X, labels, graph=graph)
     other = random_graph(seed=8)
     expected = dense_solve(
@@ -57,7 +57,7 @@ def test_another_graph_on_as_many_nodes_is_not_mistaken_for_the_training_graph(g
     np.testing.assert_allclose(model.transform(X, graph=other), expected, atol=1e-10)
 
 
-def test_fit_on_some_nodes_is_fit_on_their_subgraph(graph, X, labels, rows):
+def test_fit_on_some_nodes_equals_fit_on_their_subgraph(graph, X, labels, rows):
     model = GPCA(3, beta=0.2)
     Z = model.fit_transform(X[rows], labels[rows], graph=graph, nodes=rows)
     alone = GPCA(3, beta=0.2)
@@ -68,7 +68,7 @@ def test_fit_on_some_nodes_is_fit_on_their_subgraph(graph, X, labels, rows):
 
 @pytest.mark.parametrize("beta", [0.0, 0.3])
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
-def test_new_rows_see_the_fitted_rows_as_neighbours(graph, X, labels, rows, normalization, beta):
+def test_training_rows_are_neighbours_of_new_rows(graph, X, labels, rows, normalization, beta):
     """Rows of fit stay in the graph, with their features and labels; new rows have no label."""
     options = {"beta": beta, "normalization": normalization}
     model = GPCA(3, alpha=4.0, **options).fit(X[rows], labels[rows], graph=graph, nodes=rows)
@@ -80,7 +80,7 @@ def test_new_rows_see_the_fitted_rows_as_neighbours(graph, X, labels, rows, norm
     expected = dense_solve(P, 4.0, projected)
     Z = model.transform(X[new], graph=graph, nodes=new)
     np.testing.assert_allclose(Z, expected[:9], atol=1e-10)
-    # Seen and new rows mixed: a seen row counts once, in the place it is asked for.
+    # Training rows and new rows mixed: a training row is used once, in the given position.
     mixed = np.array([new[3], rows[0], new[0], rows[5]])
     Z = model.transform(X[mixed], graph=graph, nodes=mixed)
     order = np.concatenate([mixed, np.setdiff1d(rows, mixed)])
@@ -92,7 +92,9 @@ def test_new_rows_see_the_fitted_rows_as_neighbours(graph, X, labels, rows, norm
 
 @pytest.mark.parametrize("density", [0.03, 0.5])
 @pytest.mark.parametrize("kinds", ["sparse then sparse", "sparse then dense", "dense then sparse"])
-def test_kind_of_features_may_change_between_fit_and_transform(graph, rows, kinds, density):
+def test_sparse_and_dense_features_may_be_mixed_between_fit_and_transform(
+    graph, rows, kinds, density
+):
     X = sp.random_array((40, 50), density=density, rng=np.random.default_rng(1), format="csr")
     new = np.setdiff1d(np.arange(40), rows)
     dense = GPCA(3, alpha=4.0).fit(X[rows].toarray(), graph=graph, nodes=rows)
@@ -103,7 +105,7 @@ def test_kind_of_features_may_change_between_fit_and_transform(graph, rows, kind
     np.testing.assert_allclose(Z, expected, atol=1e-10)
 
 
-def test_transform_of_some_nodes_of_a_graph_fitted_without_nodes_is_refused(graph, X, labels, rows):
+def test_transform_of_some_nodes_after_a_fit_without_nodes_raises(graph, X, labels, rows):
     """The rows of the other nodes were not kept, and the embedding depends on them."""
     model = GPCA(3, alpha=4.0, beta=0.3).fit(X, labels, graph=graph)
     with pytest.raises(ValueError, match="fit has kept no rows of the others; pass all rows of X"):
@@ -116,7 +118,7 @@ def test_transform_of_some_nodes_of_a_graph_fitted_without_nodes_is_refused(grap
     np.testing.assert_allclose(Z, expected, atol=1e-10)
 
 
-def test_inverse_transform_is_the_reconstruction(graph, X):
+def test_inverse_transform_equals_the_reconstruction(graph, X):
     model = GPCA(3)
     Z = model.fit_transform(X, graph=graph)
     back = model.inverse_transform(Z)
@@ -132,7 +134,7 @@ def test_all_components_without_a_graph_reconstruct_exactly(X):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_features_far_from_zero_keep_their_digits_in_single_precision(graph, X, kind):
+def test_float32_features_with_a_large_mean_keep_their_accuracy(graph, X, kind):
     # Years, prices: projecting before centring would lose four digits here.
     far = kind((X + 1e4).astype(np.float32))
     model = GPCA(2)
@@ -146,11 +148,11 @@ def test_parameters_changed_after_fit_are_checked_again(graph, X):
         model.transform(X, graph=graph)
 
 
-def test_lanczos_without_a_width_takes_as_many_components_as_it_can(graph, X):
+def test_lanczos_without_n_components_computes_all_but_one(graph, X):
     assert GPCA(eigen_solver="lanczos").fit(X, graph=graph).components_.shape == (5, 6)
 
 
-def test_repeated_entries_of_sparse_features_are_one(graph, X):
+def test_repeated_entries_of_sparse_features_are_summed(graph, X):
     csr = sp.csr_array(X)
     repeated = sp.csr_array(
         (np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), csr.indptr * 2), shape=X.shape

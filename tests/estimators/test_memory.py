@@ -1,4 +1,4 @@
-"""What a fit will take is told before, and is about true."""
+"""Estimates of the memory of a fit, against measurements."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from gpcanet import GPCA, GPCAClassifier, Graph
 from gpcanet.estimators.memory import fit_bytes, memory_note
 from gpcanet.utils.available_memory import available_bytes
 
-# The most memory of a fit over that before it, as python -m benchmarks measures it.
+# Peak memory of a fit beyond that before it, as python -m benchmarks measures it.
 MEASURE = """
 import numpy as np
 from gpcanet import GPCA, GPCAClassifier, Graph
@@ -48,7 +48,7 @@ print(X.nbytes, memory.peak - memory.before, fit_bytes(model, graph, X, n_labell
 @pytest.mark.parametrize(
     ("model", "smallest", "factor"), [("GPCA", 150e6, 1.5), ("GPCAClassifier", 30e6, 1.6)]
 )
-def test_the_estimate_is_near_the_measured_peak(model, smallest, factor):
+def test_estimate_is_close_to_the_measured_peak(model, smallest, factor):
     output = subprocess.run(
         [sys.executable, "-c", f"MODEL = {model!r}\n{MEASURE}"],
         check=True,
@@ -67,7 +67,7 @@ def small():
     return GPCA(2), Graph.without_edges(10), X
 
 
-def test_a_small_fit_is_not_worth_a_word(monkeypatch):
+def test_no_note_for_a_small_fit(monkeypatch):
     monkeypatch.setattr(gpcanet.estimators.memory, "available_bytes", lambda: 1)
     assert memory_note(*small()) is None
 
@@ -79,12 +79,12 @@ def large(monkeypatch):
     return small()
 
 
-def test_a_large_fit_is_told(large, monkeypatch):
+def test_note_for_a_large_fit(large, monkeypatch):
     monkeypatch.setattr(gpcanet.estimators.memory, "available_bytes", lambda: 8 * 2**30)
     assert memory_note(*large) == "this will take about 3.0 GiB of memory of 8.0 GiB free"
 
 
-def test_a_fit_larger_than_what_is_free_warns(large, monkeypatch):
+def test_note_for_a_fit_larger_than_free_memory(large, monkeypatch):
     monkeypatch.setattr(gpcanet.estimators.memory, "available_bytes", lambda: 2 * 2**30)
     sentence = memory_note(*large)
     assert sentence.startswith(
@@ -92,20 +92,20 @@ def test_a_fit_larger_than_what_is_free_warns(large, monkeypatch):
     )
 
 
-def test_where_the_system_does_not_tell_only_the_need_is_told(large, monkeypatch):
+def test_note_without_free_memory_if_the_system_does_not_report_it(large, monkeypatch):
     monkeypatch.setattr(gpcanet.estimators.memory, "available_bytes", lambda: None)
     assert memory_note(*large) == "this will take about 3.0 GiB of memory"
 
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="needs /proc")
-def test_the_free_memory_is_that_of_the_system():
+def test_available_memory_is_at_most_that_of_the_system():
     text = Path("/proc/meminfo").read_text()
     total = int(text.split("MemTotal:")[1].split()[0]) * 1024
     assert 0 < available_bytes() <= total
 
 
 @pytest.mark.parametrize("content", [None, "", "MemTotal: 5 kB\n"])
-def test_a_system_that_does_not_tell(monkeypatch, content):
+def test_available_memory_is_none_if_the_system_does_not_report_it(monkeypatch, content):
     def read_text(self):
         if content is None:
             raise FileNotFoundError(self)
@@ -157,37 +157,37 @@ CGROUPS = {
     "no container": (None, {}, 1000),
     "the container is the root": ("0::/\n", v2(V2, 500, 100), 400),
     "no limit": ("0::/\n", v2(V2, "max", 100), 1000),
-    "a limit above what is free": ("0::/\n", v2(V2, 5000, 100), 1000),
-    "cached files can be given up": ("0::/\n", v2(V2, 500, 400, cache=300), 400),
+    "a limit above free memory": ("0::/\n", v2(V2, 5000, 100), 1000),
+    "cached files can be released": ("0::/\n", v2(V2, 500, 400, cache=300), 400),
     "a nested cgroup": (
         "0::/user/job\n",
         v2(V2, "max", 0) | v2(f"{V2}/user", 700, 100) | v2(f"{V2}/user/job", 300, 100),
         200,
     ),
-    "a parent is tighter": (
+    "a parent has a smaller limit": (
         "0::/user/job\n", v2(f"{V2}/user", 700, 650) | v2(f"{V2}/user/job", 300, 100), 50
     ),
     "over the limit": ("0::/\n", v2(V2, 100, 150), 0),
-    "the path is the host's": ("0::/../../docker/abc\n", v2(V2, 500, 100), 400),
+    "the path is that of the host": ("0::/../../docker/abc\n", v2(V2, 500, 100), 400),
     "no list of cgroups": (None, v2(V2, 500, 100), 400),
     "version 1": ("5:cpu,memory:/docker/abc\n0::/\n", v1(f"{V1}/docker/abc", 500, 100), 400),
-    "version 1, the path is the host's": ("4:memory:/docker/abc\n", v1(V1, 500, 100), 400),
+    "version 1, the path is that of the host": ("4:memory:/docker/abc\n", v1(V1, 500, 100), 400),
     "version 1, no limit": ("4:memory:/\n", v1(V1, UNLIMITED_V1, 100), 1000),
     "version 1, cached files": ("4:memory:/\n", v1(V1, 500, 400, cache=300), 400),
     "another controller": ("4:cpu:/a\n", v1(f"{V1}/a", 500, 100), 1000),
-    "nonsense": ("a\n:\n4:memory\n\n", {f"{V2}/memory.max": "many"}, 1000),
+    "invalid content": ("a\n:\n4:memory\n\n", {f"{V2}/memory.max": "many"}, 1000),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CGROUPS)
-def test_the_limit_of_a_container_counts(tmp_path, case):
+def test_limit_of_a_container_is_respected(tmp_path, case):
     cgroup, files, expected = CGROUPS[case]
     write_system(tmp_path, cgroup=cgroup)
     write_tree(tmp_path, files)
     assert available_bytes(tmp_path) == expected * MIB
 
 
-def test_a_container_without_meminfo_still_has_its_limit(tmp_path):
+def test_limit_of_a_container_without_meminfo(tmp_path):
     write_tree(tmp_path, v2(V2, 500, 100))
     assert available_bytes(tmp_path) == 400 * MIB
 
@@ -200,7 +200,7 @@ def test_a_container_without_meminfo_still_has_its_limit(tmp_path):
     version=st.sampled_from([v1, v2]),
 )
 @examples(50)
-def test_the_tightest_of_all_limits_counts(free, limits, version):
+def test_smallest_of_nested_limits_is_used(free, limits, version):
     with tempfile.TemporaryDirectory() as name:
         folder = {v1: V1, v2: V2}[version]
         path, expected = "", free
@@ -220,47 +220,47 @@ def bytes_of(X, **parameters):
     return fit_bytes(GPCA(4, **parameters), Graph.without_edges(X.shape[0]), X)
 
 
-def test_the_estimate_grows_with_what_is_held():
+def test_estimate_counts_the_blocks_in_memory():
     X = np.zeros((1000, 300), np.float32)
     code = gpcanet.estimators.memory.BYTES_OF_CODE
 
-    def blocks(X, item, **parameters):  # beyond what is per node, chunks, and d x d matrices
-        rest = 1000 * 36 + 5 * 2**23 + (32 + 10 * item) * 300**2
-        return bytes_of(X, **parameters) - code - rest
+    def blocks(X, item, **parameters):  # without arrays per node, chunks, and d x d matrices
+        fixed = 1000 * 36 + 5 * 2**23 + (32 + 10 * item) * 300**2
+        return bytes_of(X, **parameters) - code - fixed
 
     single, double = blocks(X, 4), blocks(X.astype(float), 8)
-    assert single == 4 * X.nbytes  # centred, as it enters, and two blocks
+    assert single == 4 * X.nbytes  # centred, in the internal variable, and two blocks
     assert double == 2 * single
     assert blocks(X, 4, precision="half") == 2.5 * X.nbytes
     few = bytes_of(sp.csr_array(X), eigen_solver="lanczos") - code
     assert few - 5 * 2**23 < single / 6
 
 
-def more_than_a_fit(X, n_labelled=0, **parameters):
-    """What a classifier holds beyond a fit of GPCA."""
+def bytes_beyond_gpca(X, n_labelled=0, **parameters):
+    """Memory of a classifier beyond a fit of GPCA."""
     graph = Graph.without_edges(X.shape[0])
     classifier = GPCAClassifier(4, **parameters)
     return fit_bytes(classifier, graph, X, n_labelled) - fit_bytes(GPCA(4), graph, X)
 
 
-def test_a_classifier_holds_more():
+def test_estimate_of_a_classifier_counts_its_copies_and_embeddings():
     X = np.zeros((1000, 300), np.float32)
     X[:, :100] = 1
     whole, row = 1000 * 4 * 4, 4 * 4
     copies = X.nbytes + 100_000 * 8
-    assert more_than_a_fit(X) == copies + 3 * whole
-    assert more_than_a_fit(X, 50) == copies + 3 * whole + 9 * 50 * row
-    assert more_than_a_fit(X, 50, alpha=1) == copies + whole + 3 * 50 * row
-    assert more_than_a_fit(X, 50, combine="select") == copies + whole + 9 * 50 * row
-    ghosts = 2 * X.nbytes  # of labelled nodes, as if all were
+    assert bytes_beyond_gpca(X) == copies + 3 * whole
+    assert bytes_beyond_gpca(X, 50) == copies + 3 * whole + 9 * 50 * row
+    assert bytes_beyond_gpca(X, 50, alpha=1) == copies + whole + 3 * 50 * row
+    assert bytes_beyond_gpca(X, 50, combine="select") == copies + whole + 9 * 50 * row
+    ghosts = 2 * X.nbytes  # at most all nodes are labelled
     expected = copies + ghosts + 3 * whole + 4 * 9 * 50 * row
-    assert more_than_a_fit(X, 50, beta=0.1, cv=3) == expected
-    assert more_than_a_fit(-X, 50) == X.nbytes + 3 * whole + 6 * 50 * row  # no tf-idf
-    assert more_than_a_fit(X, 50, feature_scaling="none") == 3 * whole + 3 * 50 * row
-    assert more_than_a_fit(sp.csr_array(X)) == 100_000 * 8 + 3 * whole
+    assert bytes_beyond_gpca(X, 50, beta=0.1, cv=3) == expected
+    assert bytes_beyond_gpca(-X, 50) == X.nbytes + 3 * whole + 6 * 50 * row  # no tf-idf
+    assert bytes_beyond_gpca(X, 50, feature_scaling="none") == 3 * whole + 3 * 50 * row
+    assert bytes_beyond_gpca(sp.csr_array(X)) == 100_000 * 8 + 3 * whole
 
 
-def test_a_large_fit_of_a_classifier_is_told_by_its_labels(monkeypatch):
+def test_note_for_a_classifier_depends_on_the_number_of_labels(monkeypatch):
     monkeypatch.setattr(gpcanet.estimators.memory, "available_bytes", lambda: None)
     _, graph, X = small()
     X = np.abs(X)

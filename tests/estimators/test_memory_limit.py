@@ -1,4 +1,4 @@
-"""A fit within a limit: the same result, in no more memory than was allowed."""
+"""Fits with a memory limit: the same result, within the limit."""
 
 import errno
 import os
@@ -46,19 +46,19 @@ def test_amounts_of_memory_are_parsed(text, n_bytes):
 
 
 @pytest.mark.parametrize("bad", ["", "lots", "1.5", "3 XB", "1,5GiB", "-1GiB", "GiB", "1e3MB"])
-def test_other_text_is_refused(bad):
+def test_other_text_is_rejected(bad):
     with pytest.raises(ValueError, match=r"use '1\.5GiB'"):
         GPCA(memory_limit=bad).fit(np.eye(4))
 
 
 @pytest.mark.parametrize("bad", [True, [1], float("nan"), float("inf")])
-def test_what_is_no_number_is_refused(bad):
+def test_other_types_are_rejected(bad):
     with pytest.raises(TypeError, match="must be a number of bytes"):
         GPCA(memory_limit=bad).fit(np.eye(4))
 
 
 @pytest.mark.parametrize("bad", [0, -5, "0GiB"])
-def test_less_than_a_byte_is_refused(bad):
+def test_a_limit_of_zero_or_less_is_rejected(bad):
     with pytest.raises(ValueError, match="must be positive"):
         GPCA(memory_limit=bad).fit(np.eye(4))
 
@@ -82,9 +82,9 @@ def test_a_sufficient_limit_changes_nothing(size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_plan_stays_within_every_limit_down_to_the_smallest_stated(size):
-    with pytest.raises(ValueError, match="use at least") as refused:
+    with pytest.raises(ValueError, match="use at least") as raised:
         plan_memory(size, 1)
-    least = parse_bytes(str(refused.value).rpartition("at least ")[2])
+    least = parse_bytes(str(raised.value).rpartition("at least ")[2])
     widths = []
     for limit in np.geomspace(least, plan_memory(size).n_bytes - 1, 20).astype(int):
         plan = plan_memory(size, int(limit))
@@ -121,7 +121,7 @@ def data():
 
 @pytest.fixture
 def tight(monkeypatch):
-    """The smallest limit of a fit, chunks of rows and constants left out of the account."""
+    """Function that returns the limit for a number of columns per block, without row chunks."""
     monkeypatch.setattr(gpcanet.estimators._memory, "CHUNKS", 0)
     monkeypatch.setattr(gpcanet.linalg.features, "CHUNK_BYTES", 24 * 8 * 50)
 
@@ -136,7 +136,6 @@ def tight(monkeypatch):
     return limit
 
 
-@pytest.mark.parametrize("n_columns", [1, 4])
 @pytest.mark.parametrize(
     "settings",
     [
@@ -150,12 +149,13 @@ def tight(monkeypatch):
 )
 @pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
 @pytest.mark.usefixtures("either_path")
-def test_the_result_is_the_same(data, tight, n_columns, settings, kind):
+def test_result_equals_a_fit_without_limit(data, tight, settings, kind):
     X = data.X.astype(np.float32 if kind == "float32" else float)
     X = X * (np.random.default_rng(0).random(X.shape) < 0.04) if kind == "sparse" else X
     X = sp.csr_array(X) if kind == "sparse" else X
     y = random_labels(400)
     settings = {"solver": "chebyshev", "tol": 1e-6 if kind == "float32" else 1e-11} | settings
+    n_columns = 4 if kind == "dense" else 1
     limit = tight(X, n_columns, **settings)
     free = GPCA(5, **settings)
     within = GPCA(5, **settings, memory_limit=limit)
@@ -175,7 +175,7 @@ def test_the_result_is_the_same(data, tight, n_columns, settings, kind):
     np.testing.assert_allclose(again, Z, atol=accuracy * scale)
 
 
-def test_half_precision_too(data, tight):
+def test_result_in_half_precision_equals_a_fit_without_limit(data, tight):
     settings = {"precision": "half", "alpha": 5.0}
     Z = GPCA(5, **settings).fit_transform(data.X, graph=data.graph)
     limit = tight(data.X, 4, **settings)
@@ -183,7 +183,7 @@ def test_half_precision_too(data, tight):
     assert np.linalg.norm(within - Z) < 1e-3 * np.linalg.norm(Z)
 
 
-def test_features_may_stay_on_disk(data, tight, tmp_path):
+def test_memory_mapped_features_give_the_same_result(data, tight, tmp_path):
     np.save(tmp_path / "X.npy", data.X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     limit = tight(data.X, 3)
@@ -192,7 +192,7 @@ def test_features_may_stay_on_disk(data, tight, tmp_path):
     np.testing.assert_array_equal(on_disk, expected)
 
 
-def test_the_order_of_columns_in_memory_does_not_matter(data, tight):
+def test_fortran_order_gives_the_same_result(data, tight):
     expected = GPCA(5).fit_transform(data.X, graph=data.graph)
     fortran = np.asfortranarray(data.X)
     np.testing.assert_array_equal(GPCA(5).fit_transform(fortran, graph=data.graph), expected)
@@ -200,12 +200,12 @@ def test_the_order_of_columns_in_memory_does_not_matter(data, tight):
     np.testing.assert_allclose(within, expected, atol=1e-4 * np.abs(expected).max())
 
 
-def test_an_impossible_limit_is_refused_before_any_work(data):
+def test_a_limit_that_is_too_small_raises_with_the_smallest_one(data):
     with pytest.raises(ValueError, match=r"memory_limit=1 MiB is too small .* at least 4\d MiB"):
         GPCA(5, memory_limit="1MiB").fit(data.X, graph=data.graph)
 
 
-def test_a_classifier_hands_its_limit_on(data):
+def test_a_classifier_passes_its_limit_to_gpca(data):
     y = np.where(np.arange(400) < 60, data.y, -1)
     model = GPCAClassifier(5, memory_limit="1GiB").fit(data.X, y, graph=data.graph)
     assert {gpca.memory_limit for gpca in model.gpca_} == {"1GiB"}
@@ -213,7 +213,7 @@ def test_a_classifier_hands_its_limit_on(data):
         GPCAClassifier(5, memory_limit="1MiB").fit(data.X, y, graph=data.graph)
 
 
-def test_a_full_disk_is_an_error_and_no_crash(monkeypatch):
+def test_a_full_disk_raises_an_error(monkeypatch):
     def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -222,7 +222,7 @@ def test_a_full_disk_is_an_error_and_no_crash(monkeypatch):
         unnamed_array((10, 10), np.float32)
 
 
-def test_a_mapped_result_leaves_no_file(tmp_path, monkeypatch):
+def test_a_memory_mapped_result_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     Z = unnamed_array((100, 10), np.float32)
     Z[:] = 3
@@ -230,7 +230,7 @@ def test_a_mapped_result_leaves_no_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-# Peak of memory that is neither the graph, nor X, nor a file mapped.
+# Peak memory beyond the graph, X and memory-mapped files.
 MEASURE = """
 import numpy as np
 from gpcanet import GPCA, Graph
@@ -251,11 +251,11 @@ print(memory.peak - memory.before)
     ("limit", "precision", "tol"),
     [
         pytest.param(250 * 2**20, "full", 1e-2, marks=pytest.mark.slow),
-        (250 * 2**20, "full", 1e-5),  # in half precision, refined
+        (250 * 2**20, "full", 1e-5),  # in mixed precision
         (180 * 2**20, "half", 1e-2),
     ],
 )
-def test_the_measured_peak_is_within_the_limit(limit, precision, tol):
+def test_measured_peak_is_within_the_limit(limit, precision, tol):
     settings = f"LIMIT, PRECISION, TOL = {limit}, {precision!r}, {tol}"
     output = subprocess.run(
         [sys.executable, "-c", f"{settings}\n{MEASURE}"],

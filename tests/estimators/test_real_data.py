@@ -1,4 +1,4 @@
-"""The real citation graphs: accuracy, memory and the speed of a cold start."""
+"""Citation graphs: accuracy, memory, and the time of a first use."""
 
 import os
 import subprocess
@@ -18,19 +18,19 @@ from gpcanet.linalg import Propagation, Solver
 pytestmark = [
     pytest.mark.real_data,
     pytest.mark.skipif(
-        DATA_DIR_VARIABLE not in os.environ, reason=f"{DATA_DIR_VARIABLE} names no folder"
+        DATA_DIR_VARIABLE not in os.environ, reason=f"{DATA_DIR_VARIABLE} is not set"
     ),
 ]
 
-# Accuracy of closed-form models on the public split (docs/performance.md), less a standard error
-# of 1,000 test nodes: rounding on another machine may move a few nodes.
+# Accuracy of closed-form models on the public split, minus a standard error of 1,000 test nodes,
+# since rounding on another machine may change a few predictions.
 LEAST_ACCURACY = {"cora": 0.837 - 0.012, "citeseer": 0.726 - 0.014, "pubmed": 0.793 - 0.013}
 
 
 @pytest.mark.parametrize(
     "name", ["cora", "citeseer", pytest.param("pubmed", marks=pytest.mark.slow)]
 )
-def test_the_classifier_with_defaults_is_as_good_as_closed_form_models_get(name):
+def test_accuracy_of_the_default_classifier(name):
     data = load(name)
     model = GPCAClassifier().fit(
         data.X, data.visible_labels(), graph=data.graph, validation=data.validation
@@ -40,19 +40,19 @@ def test_the_classifier_with_defaults_is_as_good_as_closed_form_models_get(name)
 
 
 @pytest.mark.parametrize(("alpha", "error"), [(5.0, 0.08), (50.0, 0.77)])
-def test_five_steps_of_the_paper_miss_the_solution(alpha, error):
+def test_relative_error_of_the_five_steps_of_the_paper(alpha, error):
     data = load("cora")
     X = data.X.toarray().astype(float)
     X -= X.mean(axis=0)
     P = Propagation(data.graph.indptr, data.graph.indices)
     exact = Solver(P, alpha).solve(X).F
     truncated = Solver(P, alpha, method="fixed-point", n_iter=5).solve(X).F
-    miss = np.linalg.norm(truncated - exact) / np.linalg.norm(exact)
-    assert miss == pytest.approx(error, abs=0.02)
+    relative_error = np.linalg.norm(truncated - exact) / np.linalg.norm(exact)
+    assert relative_error == pytest.approx(error, abs=0.02)
 
 
 @pytest.mark.parametrize(("name", "largest"), [("cora", 1.483), ("citeseer", 1.502)])
-def test_the_laplacian_exceeds_the_bound_of_the_paper(name, largest):
+def test_largest_eigenvalue_of_the_laplacian_exceeds_the_bound_of_the_paper(name, largest):
     graph = load(name).graph
     P = Propagation(graph.indptr, graph.indices)
     matrix = scipy.sparse.linalg.LinearOperator(P.shape, matvec=lambda v: P @ v.ravel())
@@ -62,7 +62,7 @@ def test_the_laplacian_exceeds_the_bound_of_the_paper(name, largest):
     assert 1 - smallest[0] == pytest.approx(largest, abs=1e-3)
 
 
-def test_the_matrix_free_path_never_holds_a_dense_feature_matrix():
+def test_lanczos_does_not_hold_a_dense_feature_matrix():
     data = load("citeseer")
     dense_bytes = data.X.shape[0] * data.X.shape[1] * 4
     tracemalloc.start()
@@ -75,9 +75,8 @@ def test_the_matrix_free_path_never_holds_a_dense_feature_matrix():
 
 
 @pytest.mark.parametrize("name", ["cora", pytest.param("pubmed", marks=pytest.mark.slow)])
-def test_a_cold_start_embeds_in_seconds(name, tmp_path):
-    # An empty kernel cache: the first use on a new machine. The limit is generous, for a busy
-    # one; docs/performance.md has the measured times.
+def test_first_use_with_an_empty_kernel_cache_takes_seconds(name, tmp_path):
+    # The limit is generous, for a machine that runs other processes.
     script = (
         "from gpcanet import GPCA; from gpcanet.datasets import load\n"
         f"data = load({name!r})\n"

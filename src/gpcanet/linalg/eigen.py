@@ -25,8 +25,8 @@ DIVIDE_AND_CONQUER_ROWS = 500
 #: Vectors per product. More make a product cheaper per vector, but need a larger subspace.
 BLOCK_SIZE = 8
 
-#: Smallest relative residual of the eigenpairs: ||M w - lambda w|| over the largest eigenvalue.
-#: The error of the eigenvalues is its square over the gap, which is at rounding level.
+#: Residuals ||M w - lambda w|| below this fraction of the largest eigenvalue are not reduced
+#: further. The error of an eigenvalue is the square of its residual over the gap.
 SMALLEST_RESIDUAL = 1e-9
 
 #: Expected factor by which one block reduces the residual. It schedules the convergence checks.
@@ -93,8 +93,8 @@ def leading_eigenpairs_of(
     d, k : int
         Rows of M and number of eigenpairs.
     tol : float
-        Largest residual norm relative to the largest eigenvalue, at least
-        ``SMALLEST_RESIDUAL``.
+        Largest residual norm of an eigenpair relative to its eigenvalue, or
+        ``SMALLEST_RESIDUAL`` relative to the largest one.
     may_form : bool
         Whether there is memory for a d x d matrix.
 
@@ -106,15 +106,15 @@ def leading_eigenpairs_of(
     >>> values.round(6)
     array([199., 198.])
     """
-    may_form, tol = may_form and d <= FORMED_ROWS, max(tol, SMALLEST_RESIDUAL)
+    may_form = may_form and d <= FORMED_ROWS
     if may_form and d < 2 * k + 4 * BLOCK_SIZE:
         return leading_eigenpairs(_formed(apply, d), k)
     with one_blas_thread():
         basis = KrylovBasis(d, k)
-        values, vectors, residual = _block_lanczos(apply, basis, k, tol)
+        values, vectors, excess = _block_lanczos(apply, basis, k, tol)
     problem = None
-    if residual > tol * abs(values[0]):
-        problem = f"Lanczos stopped at a relative residual of {residual / abs(values[0]):.1e}"
+    if excess > 1:
+        problem = f"Lanczos stopped at a relative residual of {excess * tol:.1e}"
     elif basis.size < d and _are_repeated(values, BLOCK_SIZE):
         problem = "eigenvalues are repeated, and Lanczos may have missed eigenvectors"
     if problem and may_form:
@@ -257,7 +257,7 @@ class KrylovBasis:
 def _block_lanczos(
     apply: Apply, basis: KrylovBasis, k: int, tol: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Eigenvalues, eigenvectors and the largest residual norm of the k leading Ritz pairs."""
+    """The k leading Ritz values and vectors, and their largest residual over the allowed one."""
     check_at = 2 * k + 8 * BLOCK_SIZE  # smallest size at which a real graph reached 1e-6
     restarts = 0
     while True:
@@ -266,15 +266,16 @@ def _block_lanczos(
         if not (ends or basis.size >= check_at) or basis.size < k:
             continue
         values, U, residuals = basis.ritz_pairs()
-        residual, allowed = float(residuals[:k].max()), tol * abs(float(values[0]))
-        if residual <= allowed or basis.is_complete or restarts == MAX_RESTARTS:
-            return values[:k], basis.vectors(U[:, :k]), residual
+        sizes = np.abs(values[:k])
+        allowed = np.maximum(tol * sizes, SMALLEST_RESIDUAL * sizes[0]) + np.finfo(float).tiny
+        excess = float((residuals[:k] / allowed).max())
+        if excess <= 1 or basis.is_complete or restarts == MAX_RESTARTS:
+            return values[:k], basis.vectors(U[:, :k]), excess
         if basis.is_full:
             kept = _kept_size(basis.size, k)
             basis.restart(values[:kept], U[:, :kept])
             restarts += 1
-        ratio = residual / allowed if allowed else GAIN
-        check_at = basis.size + BLOCK_SIZE * max(2, round(math.log(ratio) / math.log(GAIN)))
+        check_at = basis.size + BLOCK_SIZE * max(2, round(math.log(excess) / math.log(GAIN)))
 
 
 def _formed(apply: Apply, d: int) -> np.ndarray:

@@ -142,10 +142,15 @@ class Solver:
         self._mixed = self._make_mixed_precision()
 
     def _half_operator(self, P: BlockOperator) -> HalfPropagation:
-        if not isinstance(P, Propagation) or not P.self_adjoint or self.method == "cg":
+        if not isinstance(P, Propagation) or self.method == "cg":
             raise InputError(
-                f"half precision requires method='chebyshev' or 'fixed-point' and a self-adjoint "
-                f"operator, got {self.method!r}; use full precision"
+                f"half precision requires a Propagation and method='chebyshev' or 'fixed-point', "
+                f"got {type(P).__name__} and {self.method!r}; use full precision"
+            )
+        if not P.self_adjoint:
+            raise InputError(
+                "half precision requires a self-adjoint operator, which normalization='rw' with "
+                "ghost='paper' is not; use ghost='balanced' or full precision"
             )
         if self.alpha > HALF_ALPHA:
             raise InputError(

@@ -48,12 +48,13 @@ def factorizes_well(P: Propagation) -> bool:
     if P.n_nodes > SMALL_NODES or len(P.indices) > SMALL_ENTRIES:
         return False
     half = np.random.default_rng(0).permutation(P.n_nodes)[: P.n_nodes // 2]
-    part = P.sparse_part[half][:, half]
-    if part.shape[0] == 0:
+    if len(half) == 0:
         return True
-    # Diagonally dominant, as I + alpha L: P in the scaled variable has row sums of at most 1.
-    factor = _factorize(2.0 * sp.eye_array(len(half)) - part.astype(np.float64))
-    return bool(2 * factor.L.nnz <= LITTLE_FILL_IN * (part.nnz + len(half)))
+    adjacency = sp.csr_array((np.ones(len(P.indices)), P.indices, P.indptr), shape=P.shape)
+    part = adjacency[half][:, half]
+    factor = _factorize(sp.diags_array(part.sum(axis=1) + 1) - part)
+    n_entries = part.nnz / 2 + len(half)  # of the lower triangle with the diagonal
+    return bool(factor.L.nnz <= LITTLE_FILL_IN * n_entries)
 
 
 def _factorize(system: sp.sparray) -> scipy.sparse.linalg.SuperLU:

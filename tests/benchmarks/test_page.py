@@ -71,6 +71,14 @@ FOUND = {
             "generated": {**GRAPH, "features": 128, "methods": {"GPCA": timed(0.9)}},
         }
     },
+    "eigen": {
+        "alpha": 10.0,
+        "tol": 1e-6,
+        "graphs": {
+            "citeseer": {"skipped": "cannot be had"},
+            "cora": {"64": {"methods": {"block Lanczos": timed(0.04), "ARPACK": timed(0.05)}}},
+        },
+    },
     "path": {
         "alphas": [1.0, 5.0],
         "betas": [0.0, 0.1],

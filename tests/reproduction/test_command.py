@@ -66,10 +66,10 @@ def test_unavailable_data_is_reported_and_recorded(reproduction, tmp_path, monke
     ended = reproduction(
         "run", "table1", "--datasets", "ogbn-arxiv", "--offline", "--journal", path
     )
-    assert "ogbn-arxiv cannot be had" in ended.complaint_after_notes
+    assert "ogbn-arxiv is not available" in ended.complaint_after_notes
     ((cell, record),) = read_journals([path]).records.items()
     assert (cell.setup.method, record["status"]) == ("load", "failed")
-    assert "ogbn-arxiv cannot be had" in record["reason"]
+    assert "ogbn-arxiv is not available" in record["reason"]
 
 
 def test_missing_package_is_reported_before_the_first_run(reproduction, tmp_path, monkeypatch):

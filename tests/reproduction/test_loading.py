@@ -119,7 +119,7 @@ def test_loader_applies_the_split(data, monkeypatch, split, expected):
 def test_datasets_are_loaded_once():
     loader = DatasetLoader()
     assert loader.dataset("digits") is loader.dataset("digits") is loader.split("digits", PUBLIC)
-    with pytest.raises(ValueError, match="dataset 'nowhere' is not known"):
+    with pytest.raises(ValueError, match="dataset 'nowhere' is unknown"):
         loader.dataset("nowhere")
 
 

@@ -120,7 +120,7 @@ def test_exception_fails_one_cell_and_the_others_continue(finished):
     records = read_journals([finished[0]]).records
     assert reproducible_part(records[BROKEN]) == {"status": "failed", "reason": "KeyError: 'lr'"}
     assert records[NOWHERE]["status"] == "failed"
-    assert records[NOWHERE]["reason"].startswith("InputError: dataset 'nowhere' is not known")
+    assert records[NOWHERE]["reason"].startswith("InputError: dataset 'nowhere' is unknown")
     assert select(SPECS[2], records) in (linear(), linear(weight_decay=0.01))
 
 

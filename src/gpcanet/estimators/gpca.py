@@ -87,7 +87,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Leading eigenvalues of X^T (I + alpha L)^-1 X, in float64.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues divided by the trace of X^T (I + alpha L)^-1 X. If the matrix was not formed
-        (``lanczos``), the trace is a stochastic estimate with a relative error of about 1 %.
+        (``lanczos``), the trace is a stochastic estimate with a relative error of a few per cent.
     objective_ : float
         Value of the objective at the embedding of the training nodes. NaN with ``n_iter``.
     n_iter_ : int

@@ -238,7 +238,7 @@ def test_diverged_training_keeps_the_best_weights_and_the_checkpoint(data, tmp_p
 
 
 def test_checkpoint_in_a_missing_folder_is_an_error_before_training(data, tmp_path):
-    with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
+    with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
         train(model(), data, QUICK, checkpoint=tmp_path / "no" / "where.safetensors")
 
 

@@ -36,7 +36,7 @@ evidence: $(VENV)/test.ready
 	$(BIN)/python -m reproduction report $(JOURNAL) --output docs --name evidence --force
 
 # Writes docs/performance.md and docs/evidence.md from the committed results.
-page: $(VENV)/demo.ready
+page: $(VENV)/test.ready
 	$(BIN)/python -m benchmarks --page-only --out benchmarks/results --docs docs
 	$(BIN)/python -m reproduction report docs/evidence.json --output docs --name evidence --force
 
@@ -45,17 +45,17 @@ $(BIN)/python:
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
 
 $(VENV)/demo.ready: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --editable ".[report]"
+	$(BIN)/pip install --quiet --editable ".[plot]"
 	touch $@
 
 $(VENV)/bench.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable ".[bench]"
+	$(BIN)/pip install --quiet --editable . --group bench
 	touch $@
 
 $(VENV)/test.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable ".[nn,report,h5ad]" --group test --group lint
+	$(BIN)/pip install --quiet --editable ".[nn,plot,h5ad]" --group test --group lint
 	touch $@
 
 clean:

@@ -67,7 +67,7 @@ def bench(
 ) -> None:
     """Measure speed and memory, compared with other libraries.
 
-    Libraries that are not installed are skipped; pip install 'gpcanet[bench]' installs them.
+    Libraries that are not installed are skipped; pip install --group bench installs them.
     """
     run(
         Console(quiet=quiet, as_json=as_json),
@@ -125,7 +125,7 @@ def run(
     results = read_results(out)
     pages = write_page(results, docs or out)
     if any(name in results for name in FIGURES) and len(pages) == 1:
-        console.note("figures need matplotlib; use pip install 'gpcanet[report]'")
+        console.note("figures need matplotlib; use pip install --group pages")
     written = [str(path) for path in (*files.values(), *pages)]
     measured = {name: results[name] for name in parts or results}
     console.result({"parts": measured, "written": written}, pages[0].read_text().rstrip("\n"))

@@ -298,7 +298,7 @@ def report(
 ) -> None:
     """Write a report on the reproduction, as HTML, Markdown and JSON.
 
-    The HTML page is one file and needs no network. Needs pip install 'gpcanet[report]'.
+    The HTML page is one file and needs no network. It needs pip install --group pages.
 
     python -m reproduction report reproduce.jsonl -o report
     """

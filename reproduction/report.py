@@ -48,8 +48,7 @@ def write_report(summary: Summary, folder: Path, name: str, *, overwrite: bool) 
         html = to_html(blocks, pictures)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{error.name} is not installed and a report needs it; use pip install "
-            f"'gpcanet[report]'"
+            f"{error.name} is not installed and a report needs it; use pip install --group pages"
         ) from None
     images = folder / "images"
     contents: dict[Path, bytes] = {

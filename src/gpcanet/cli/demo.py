@@ -127,7 +127,7 @@ def _draw(console: Console, data: Dataset, picture: Path, *, force: bool) -> str
     try:
         import matplotlib
     except ImportError:
-        console.note("No figure: matplotlib is not installed; pip install 'gpcanet[report]'.")
+        console.note("No figure: matplotlib is not installed; pip install 'gpcanet[plot]'.")
         return None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt

@@ -237,6 +237,19 @@ def test_diverged_training_keeps_the_best_weights_and_the_checkpoint(data, tmp_p
     assert train(net, data, Settings(epochs=9, lr=0.001), checkpoint=path).epochs == 9
 
 
+def test_too_little_memory_raises_memory_error(data):
+    class Greedy(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(16, 4)
+
+        def forward(self, x, edge_index):
+            return self.linear(x) + torch.empty(2**60).sum()
+
+    with pytest.raises(MemoryError, match="allocate"):
+        train(Greedy(), data, QUICK)
+
+
 def test_checkpoint_in_a_missing_folder_is_an_error_before_training(data, tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
         train(model(), data, QUICK, checkpoint=tmp_path / "no" / "where.safetensors")

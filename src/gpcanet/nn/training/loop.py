@@ -98,7 +98,13 @@ def train(
     with lock, torch.random.fork_rng(devices):  # keeps the random state of the caller
         torch.manual_seed(settings.seed)
         loop = _TrainingLoop(model, nodes, settings, path, to_json(notes or {}))
-        return loop.run(checkpoint_seconds)
+        try:
+            return loop.run(checkpoint_seconds)
+        except RuntimeError as error:
+            # On CPUs torch has no error type for this; the allocator names itself in the text.
+            if isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error):
+                raise MemoryError(str(error)) from error
+            raise
 
 
 def _check_model(model: Any) -> None:

@@ -31,7 +31,7 @@ def measure(method: str, n_nodes: int) -> Outcome:
     """Accuracy, seconds and memory of a training in this process."""
     from gpcanet.datasets import block_model
     from gpcanet.nn import NodeData, Settings, train
-    from gpcanet.nn.training.zoo import build_initialized_model
+    from gpcanet.nn.training.registry import build_initialized_model
 
     with child.Memory() as memory:
         dataset = block_model(

@@ -58,7 +58,7 @@ def train_one(
 
     from gpcanet.datasets import load
     from gpcanet.nn import NodeData, Settings, train
-    from gpcanet.nn.training.zoo import build_initialized_model
+    from gpcanet.nn.training.registry import build_initialized_model
 
     torch.set_num_threads(1)
     data = NodeData.of(load(dataset, data_dir, offline=offline))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpcanet.datasets import Dataset, random_split
-from gpcanet.estimators._heads import Head
 from gpcanet.estimators.classifier import GPCAClassifier
+from gpcanet.estimators.heads import Head
 
 from .config import Config
 from .graphs import generate, published

@@ -259,7 +259,7 @@ def _show(console: Console, specs: list[RowSpec], records: Any) -> None:
 def _table(summary: Summary) -> Any:
     from rich.table import Table
 
-    from .labels import row_label
+    from .display_names import row_label
     from .sections import mean_and_sd
     from .verdicts import compare_with_published
 

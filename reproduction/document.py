@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from .blocks import Block, Heading, Items, TableCell, Text, table
 from .cells import Value
+from .display_names import TITLES, dataset_name, row_label
 from .experiments import Row, all_row_specs
-from .labels import TITLES, dataset_name, row_label
 from .pools import DATASETS, PROTOCOLS, SettingPool, read_toml
 from .results import Failure, Result, Summary
 from .sections import SECTIONS, section

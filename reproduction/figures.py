@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .blocks import FigureKey
-from .labels import INIT_NAMES, layers_label
+from .display_names import INIT_NAMES, layers_label
 from .results import Result
 
 #: Colours and line styles of the initialisations (colours after Okabe and Ito).

@@ -17,7 +17,7 @@ from scipy.special import softmax
 
 from gpcanet.datasets import Dataset
 from gpcanet.errors import TrainingDivergedError
-from gpcanet.estimators._heads import Head
+from gpcanet.estimators.heads import Head
 from gpcanet.utils.training_result import SPLIT, TrainingResult
 
 from .cells import Setup

@@ -14,8 +14,8 @@ from gpcanet.nn.propagation import GraphPropagation
 from gpcanet.nn.tensors import is_sparse
 from gpcanet.nn.training.data import NodeData, prepare_edges
 from gpcanet.nn.training.loop import train
+from gpcanet.nn.training.registry import build_initialized_model
 from gpcanet.nn.training.settings import Settings
-from gpcanet.nn.training.zoo import build_initialized_model
 from gpcanet.utils.training_result import TrainingResult
 
 from .cells import Cell, Split

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .blocks import Block, FigureKey, Picture, TableCell, Text, table
+from .display_names import INIT_NAMES, dataset_name, layers_label, method_label, row_label
 from .experiments import INITS, row_specs
 from .figures import figure_keys
-from .labels import INIT_NAMES, dataset_name, layers_label, method_label, row_label
 from .pools import PROTOCOLS, read_toml
 from .results import Result
 from .verdicts import compare_with_published, paired_comparisons, published

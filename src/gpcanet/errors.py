@@ -1,7 +1,7 @@
 """Errors that the user can correct.
 
-The command line prints them in one line and exits with 2. Any other exception is an internal
-error: it shows its traceback and exits with 1.
+The command line prints them, and errors of the operating system, in one line and exits with 2. Any
+other exception is an internal error: it shows its traceback and exits with 1.
 """
 
 from pathlib import Path

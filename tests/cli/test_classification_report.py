@@ -47,7 +47,7 @@ def test_numbers_agree_with_their_definitions(pairs):
     right = int(np.sum(truth == guessed))
     np.testing.assert_allclose(values["interval95"], wilson(right, len(pairs)), atol=1e-9)
     assert values["largest_class"] == max(np.sum(truth == c) for c in labels) / len(pairs)
-    assert values["judged"] == len(pairs)
+    assert values["n_nodes"] == len(pairs)
     counted = [[pairs.count((i, j)) for j in labels] for i in labels]
     assert values["confusion"] == counted
     for c, row in enumerate(values["per_class"]):

@@ -64,12 +64,12 @@ def test_split_of_a_dataset_is_used(gpcanet):
     assert predicted == [str(label) for label in model.transduction_]
     truth, guessed = data.y[data.test], model.transduction_[data.test]
     report = told["report"]
-    assert report["judged"] == 1447
+    assert report["n_nodes"] == 1447
     assert report["accuracy"] == sklearn.metrics.accuracy_score(truth, guessed)
     assert report["confusion"] == sklearn.metrics.confusion_matrix(truth, guessed).tolist()
     assert (told["nodes"], told["features"], told["labelled"]) == (1797, 64, 1797)
-    assert told["decided"]["alphas"] == [10.0]
-    assert told["decided"]["C"] == 0.3
+    assert told["selected"]["alphas"] == [10.0]
+    assert told["selected"]["C"] == 0.3
 
 
 def test_without_a_split_the_report_uses_held_out_labels_and_predictions_use_all(gpcanet, blocks):
@@ -84,7 +84,7 @@ def test_without_a_split_the_report_uses_held_out_labels_and_predictions_use_all
     np.testing.assert_allclose(P, model.label_distributions_, rtol=0, atol=1e-12)
     # Two of twelve labels of each class are held out.
     assert [row["nodes"] for row in report["per_class"]] == [2, 2, 2]
-    assert report["judged"] == 6
+    assert report["n_nodes"] == 6
     assert json.loads(ended.out)["labelled"] == len(names)
     # The saved model is the one that wrote the predictions.
     assert gpcanet("classify", *blocks, "--model", "m.safetensors", "-o", "again.csv").code == 0
@@ -134,7 +134,7 @@ def test_split_column_is_used(gpcanet, blocks):
     np.testing.assert_allclose(P, model.label_distributions_, rtol=0, atol=1e-12)
     report = json.loads(ended.out)["report"]
     test = split == "test"
-    assert report["judged"] == test.sum()
+    assert report["n_nodes"] == test.sum()
     assert report["accuracy"] == np.mean(model.transduction_[test] == labels_of(blocks)[test])
 
 
@@ -290,7 +290,7 @@ def test_saved_classifier_is_evaluated_on_other_files(gpcanet, blocks):
     ids, predicted, _ = read_predictions(Path("p.csv"))
     assert ids[0] == "other-0"
     report = json.loads(ended.out)["report"]
-    assert report["judged"] == 36
+    assert report["n_nodes"] == 36
     assert report["accuracy"] == np.mean(np.array(predicted) == labels_of(other))
     # The command does not know whether the model was fitted on these labels.
     shown = gpcanet("classify", *other, "--model", "m.safetensors").out

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from gpcanet import __version__
 from gpcanet.cli.console import Console, escaped
-from gpcanet.utils.progress import progress_to, report
+from gpcanet.utils.progress import progress_to, report_progress
 
 HEAVY = ("numpy", "scipy", "sklearn", "numba", "pyarrow", "matplotlib", "safetensors")
 
@@ -187,7 +187,7 @@ def test_long_phases_are_printed_without_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr("gpcanet.cli.console.LONG_SECONDS", 0.0)
     console = Console()
     with console.phase("waiting"):
-        report("solving", 1, 2)  # nobody draws it
+        report_progress("solving", 1, 2)  # nobody draws it
     assert re.fullmatch(r"waiting: \d\.\d s\n", capsys.readouterr().err)
     assert list(console.seconds) == ["waiting"]
 
@@ -200,15 +200,15 @@ def test_result_with_nan_is_not_written_as_json(capsys):
 
 def test_progress_reaches_the_innermost_listener_only_inside_its_block():
     heard = []
-    report("before", 0)
+    report_progress("before", 0)
     with progress_to(lambda *told: heard.append(("outer", *told))):
         with progress_to(lambda *told: heard.append(("inner", *told))):
-            report("solving", 1, 3)
-        report("solving", 2)
+            report_progress("solving", 1, 3)
+        report_progress("solving", 2)
         with pytest.raises(RuntimeError), progress_to(heard.append):
             raise RuntimeError
-        report("solving", 3)
-    report("after", 4)
+        report_progress("solving", 3)
+    report_progress("after", 4)
     assert heard == [
         ("inner", "solving", 1, 3),
         ("outer", "solving", 2, None),

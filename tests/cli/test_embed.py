@@ -258,7 +258,7 @@ def test_bad_options_are_an_error_before_loading(gpcanet, command, options, reas
         (["digits", "--edges", "e.csv", "-o", "z.csv"], "dataset (digits) or files (e.csv)"),
         (
             ["digits", "--neighbors", "3", "-o", "z.csv"],
-            "--neighbors is for files; digits has all it needs",
+            "--neighbors applies to files only; leave it out for the dataset digits",
         ),
         (["dig", "-o", "z.csv"], "dataset 'dig' is unknown; use one of cora, citeseer"),
         (["cora", "-o", "z.csv"], "cora"),  # not to be had without a network

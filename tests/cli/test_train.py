@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from command import CLASSES, PER_CLASS, process, write_blocks
 
-from gpcanet.nn.training.zoo import INITS, MODEL_NAMES
+from gpcanet.nn.training.registry import INITS, MODEL_NAMES
 
 QUICK = ("--epochs", 8, "--hidden", 8, "--lr", 0.02, "-q", "--json")
 
@@ -164,4 +164,4 @@ main()
 
 def test_labels_without_a_split_are_split_by_class(gpcanet, files):
     told = json.loads(gpcanet("train", *files, *QUICK).out)
-    assert told["report"]["judged"] == len(CLASSES) * round(0.2 * PER_CLASS)
+    assert told["report"]["n_nodes"] == len(CLASSES) * round(0.2 * PER_CLASS)

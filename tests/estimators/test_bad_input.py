@@ -314,7 +314,7 @@ CLASSIFIER = [
     ("classifier without y", classifier(None), ValueError, r"requires y to be passed"),
     ("weights beyond float32", lambda: GPCA().fit(
         X.astype(np.float32), graph=ADJACENCY * 1e39), ValueError,
-     r"weights add up to 2.0e\+39 at a node, too much for float32; scale them down"),
+     r"the weights of a node sum to 2.0e\+39, which overflows float32; scale them down"),
     ("text and numbers in y", classifier(np.array(["a", 1, "b", "a", 1], object)), TypeError,
      r"y mixes text and numbers; give all labels as one or the other"),
     ("a negative alpha in a list", classifier(alpha=[1, -2]), ValueError,

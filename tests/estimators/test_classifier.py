@@ -9,13 +9,13 @@ from truth import dense_P, dense_solve
 import gpcanet.estimators.classifier
 from gpcanet import GPCA, GPCAClassifier, Graph
 from gpcanet.datasets import block_model
-from gpcanet.estimators._heads import SMOOTHING_ALPHA, correct_and_smooth
 from gpcanet.estimators._model_selection import (
     Candidate,
     is_clearly_better,
     make_folds,
     select_candidate,
 )
+from gpcanet.estimators.heads import SMOOTHING_ALPHA, correct_and_smooth
 
 FIXED = {
     "alpha": 10.0,

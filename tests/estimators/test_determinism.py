@@ -19,7 +19,7 @@ rng = np.random.default_rng(0)
 ring = [(i, (i + 1) % 12) for i in range(12)] + [(0, 6)]
 edges = np.vstack([np.array(ring) + 12 * part for part in range(60)]).T
 graph = Graph.from_edge_index(np.hstack([edges, edges[::-1]]), n_nodes=750)
-assert graph.n_components == 90
+assert graph.n_connected_components == 90
 X = rng.standard_normal((750, 20)) * np.linspace(3, 1, 20)
 labels = np.where(rng.random(750) < 0.3, rng.integers(0, 4, 750), -1)
 results = {}

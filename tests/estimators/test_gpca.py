@@ -353,7 +353,7 @@ def test_more_features_than_nodes(labels):
 def test_info_log_contains_numbers_of_nodes_components_and_features(graph, X, caplog):
     with caplog.at_level(logging.INFO, logger="gpcanet"):
         GPCA(2).fit(X, graph=graph)
-    assert graph.n_components == 6
+    assert graph.n_connected_components == 6
     assert "40 nodes" in caplog.text
     assert "6 components, 4 isolated nodes" in caplog.text
     assert "6 features" in caplog.text

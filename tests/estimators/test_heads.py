@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from truth import random_features
 
-from gpcanet.estimators._heads import FeatureScaler, Head
+from gpcanet.estimators.heads import FeatureScaler, Head
 
 X = random_features()
 COUNTS = np.abs(X).round()

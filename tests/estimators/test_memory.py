@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-import gpcanet.estimators.memory
+import gpcanet.estimators.memory_estimate
 from gpcanet import GPCA, GPCAClassifier, Graph
-from gpcanet.estimators.memory import fit_bytes, memory_note
+from gpcanet.estimators.memory_estimate import fit_bytes, memory_note
 from gpcanet.utils.available_memory import available_bytes
 
 # Peak memory of a fit beyond that before it, as python -m benchmarks measures it.
@@ -22,7 +22,7 @@ MEASURE = """
 import numpy as np
 from gpcanet import GPCA, GPCAClassifier, Graph
 from benchmarks.child import Memory
-from gpcanet.estimators.memory import fit_bytes
+from gpcanet.estimators.memory_estimate import fit_bytes
 
 rng = np.random.default_rng(0)
 if MODEL == "GPCA":
@@ -68,24 +68,24 @@ def small():
 
 
 def test_no_note_for_a_small_fit(monkeypatch):
-    monkeypatch.setattr(gpcanet.estimators.memory, "available_bytes", lambda: 1)
+    monkeypatch.setattr(gpcanet.estimators.memory_estimate, "available_bytes", lambda: 1)
     assert memory_note(*small()) is None
 
 
 @pytest.fixture
 def large(monkeypatch):
     """A fit of 3 GiB."""
-    monkeypatch.setattr(gpcanet.estimators.memory, "fit_bytes", lambda *args: 3 * 2**30)
+    monkeypatch.setattr(gpcanet.estimators.memory_estimate, "fit_bytes", lambda *args: 3 * 2**30)
     return small()
 
 
 def test_note_for_a_large_fit(large, monkeypatch):
-    monkeypatch.setattr(gpcanet.estimators.memory, "available_bytes", lambda: 8 * 2**30)
+    monkeypatch.setattr(gpcanet.estimators.memory_estimate, "available_bytes", lambda: 8 * 2**30)
     assert memory_note(*large) == "this will take about 3.0 GiB of memory of 8.0 GiB free"
 
 
 def test_note_for_a_fit_larger_than_free_memory(large, monkeypatch):
-    monkeypatch.setattr(gpcanet.estimators.memory, "available_bytes", lambda: 2 * 2**30)
+    monkeypatch.setattr(gpcanet.estimators.memory_estimate, "available_bytes", lambda: 2 * 2**30)
     sentence = memory_note(*large)
     assert sentence.startswith(
         "this will take about 3.0 GiB of memory of 2.0 GiB free: it may fail"
@@ -93,7 +93,7 @@ def test_note_for_a_fit_larger_than_free_memory(large, monkeypatch):
 
 
 def test_note_without_free_memory_if_the_system_does_not_report_it(large, monkeypatch):
-    monkeypatch.setattr(gpcanet.estimators.memory, "available_bytes", lambda: None)
+    monkeypatch.setattr(gpcanet.estimators.memory_estimate, "available_bytes", lambda: None)
     assert memory_note(*large) == "this will take about 3.0 GiB of memory"
 
 
@@ -222,7 +222,7 @@ def bytes_of(X, **parameters):
 
 def test_estimate_counts_the_blocks_in_memory():
     X = np.zeros((1000, 300), np.float32)
-    code = gpcanet.estimators.memory.BYTES_OF_CODE
+    code = gpcanet.estimators.memory_estimate.BYTES_OF_CODE
 
     def blocks(X, item, **parameters):  # without arrays per node, chunks, and d x d matrices
         fixed = 1000 * 36 + 5 * 2**23 + (32 + 10 * item) * 300**2
@@ -261,7 +261,7 @@ def test_estimate_of_a_classifier_counts_its_copies_and_embeddings():
 
 
 def test_note_for_a_classifier_depends_on_the_number_of_labels(monkeypatch):
-    monkeypatch.setattr(gpcanet.estimators.memory, "available_bytes", lambda: None)
+    monkeypatch.setattr(gpcanet.estimators.memory_estimate, "available_bytes", lambda: None)
     _, graph, X = small()
     X = np.abs(X)
     assert memory_note(GPCAClassifier(4), graph, X) is None

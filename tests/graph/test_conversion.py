@@ -269,7 +269,7 @@ def test_any_edge_list_gives_a_symmetric_sorted_graph_without_self_loops(drawn):
         assert np.all(np.diff(graph.indices[begin:end]) > 0)
     reference = nx.from_numpy_array(expected)
     assert graph.n_edges == reference.number_of_edges()
-    assert graph.n_components == nx.number_connected_components(reference)
+    assert graph.n_connected_components == nx.number_connected_components(reference)
     assert graph.n_isolated == nx.number_of_isolates(reference)
     assert graph.is_weighted == bool(np.any(expected > 1))
 

@@ -20,7 +20,7 @@ from gpcanet.linalg import (
     parallel_rows,
     parallel_sum,
 )
-from gpcanet.utils.progress import progress_to, report
+from gpcanet.utils.progress import progress_to, report_progress
 
 
 def blas_threads():
@@ -115,7 +115,7 @@ def test_progress_reports_of_threads_are_serialized():
         inside.release()
 
     with progress_to(listen):
-        parallel_map(lambda item: report("working", item, 20), range(20))
+        parallel_map(lambda item: report_progress("working", item, 20), range(20))
     assert sorted(reports) == [("working", item, 20) for item in range(20)]
 
 

@@ -17,8 +17,8 @@ from truth import (
 )
 
 from gpcanet.linalg import Grid, Resolvents, sharing_pays
+from gpcanet.linalg.interpolation import sample_points
 from gpcanet.linalg.resolvents import ghost_columns
-from gpcanet.linalg.sampling import sample_points
 
 
 def check_every_pair(graph, X, labels, normalization, grid, alphas):

@@ -7,7 +7,7 @@ import pytest
 from gpcanet.datasets import load
 from gpcanet.datasets.environment import DATA_DIR_VARIABLE
 from gpcanet.nn import NodeData, Settings, train
-from gpcanet.nn.training.zoo import build_initialized_model
+from gpcanet.nn.training.registry import build_initialized_model
 
 pytestmark = [
     pytest.mark.real_data,

@@ -71,7 +71,7 @@ class ClassificationReport:
         return {
             "accuracy": self.accuracy,
             "interval95": list(self.interval),
-            "judged": len(self.truth),
+            "n_nodes": len(self.truth),
             "largest_class": self.largest_class,
             "per_class": self.per_class,
             "classes": self.classes,

@@ -10,7 +10,7 @@ import numpy as np
 from ..datasets import Dataset
 from ..errors import InputError
 from ..estimators.classifier import GPCAClassifier
-from ..estimators.memory import memory_note
+from ..estimators.memory_estimate import memory_note
 from ..estimators.serialization import load_model, save_model
 from ..files import write_predictions
 from .classification_report import ClassificationReport
@@ -83,7 +83,7 @@ def run(
         "features": dataset.X.shape[1],
         "labelled": n_labelled,
         "report": None if report is None else report.values(),
-        "decided": {
+        "selected": {
             "alphas": list(model.alphas_),
             "feature_scaling": model.feature_scaling_,
             "normalize_embedding": model.normalize_embedding_,

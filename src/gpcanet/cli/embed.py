@@ -6,7 +6,7 @@ import math
 
 from ..errors import InputError
 from ..estimators.gpca import GPCA
-from ..estimators.memory import memory_note
+from ..estimators.memory_estimate import memory_note
 from ..estimators.serialization import load_model, save_model
 from ..files import write_embedding
 from .console import Console

@@ -33,8 +33,8 @@ def run(
     try:
         from ..nn.training.data import NodeData
         from ..nn.training.loop import predict_proba, train
+        from ..nn.training.registry import build_initialized_model
         from ..nn.training.settings import Settings
-        from ..nn.training.zoo import build_initialized_model
     except ModuleNotFoundError as error:
         raise InputError(
             f"{error.name} is not installed; install what training needs: pip install 'gpcanet[nn]'"

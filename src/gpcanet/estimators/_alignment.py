@@ -92,7 +92,7 @@ def check_graph(
 
 
 def row_subgraph(graph: Graph, nodes: np.ndarray | None) -> Graph:
-    """The subgraph of the rows of X, in their order."""
+    """The subgraph induced by the rows of X, in row order."""
     return graph if nodes is None else graph.subgraph(nodes)
 
 

@@ -23,7 +23,7 @@ from ..linalg import (
     row_chunks,
     times_power_of_two,
 )
-from ._memory import format_bytes
+from ._memory_plan import format_bytes
 from ._problem import Problem
 
 
@@ -49,7 +49,7 @@ class Embedding(NamedTuple):
 
 
 class Fit:
-    """Solver, features and memory plan of one problem.
+    """Computes W and Z of a problem.
 
     Parameters
     ----------

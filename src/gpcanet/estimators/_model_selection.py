@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from ..errors import InputError
 from ..graph import Graph
 from ..utils.labels import UNLABELED
-from ..utils.progress import report
+from ..utils.progress import report_progress
 from ._alignment import row_subgraph
-from ._heads import FeatureScaler, Head, correct_and_smooth
 from .gpca import GPCA
+from .heads import FeatureScaler, Head, correct_and_smooth
 
 #: Values tried for feature_scaling="auto", the default first.
 FEATURE_SCALINGS = ("l2", "none", "tfidf")
@@ -112,7 +112,7 @@ def select_candidate(
     scores = {}
     for candidate in candidates:
         scores[candidate] = accuracy(candidate)
-        report("trying settings", len(scores), len(candidates))
+        report_progress("trying settings", len(scores), len(candidates))
     best, chosen = max(scores, key=scores.__getitem__), candidates[0]
     if is_clearly_better(scores[best], scores[chosen], n_held_out):
         chosen = best

@@ -29,7 +29,7 @@ from ..linalg import (
 from ..utils.checks import check_choice, check_number
 from ..utils.labels import UNLABELED
 from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
-from ._memory import (
+from ._memory_plan import (
     REORDERED_STEPS,
     FitSize,
     MemoryPlan,
@@ -44,16 +44,16 @@ from .validation import check_features, check_labels
 #: Largest alpha. Beyond it rounding errors hide the effect of alpha.
 LARGEST_ALPHA = 1e6
 
-#: Default number of components. More have not been seen to improve a classifier.
+#: Default number of components. More did not improve classification accuracy.
 DEFAULT_COMPONENTS = 128
 
 #: Number of features from which a few eigenvectors are computed without forming X^T F.
 LANCZOS_FEATURES = 1000
 
-#: A sparse X with at least this density is converted to a dense array...
+#: Density from which a sparse X is converted to a dense array.
 DENSE_SHARE = 0.05
 
-#: ... unless that takes more than this memory.
+#: Largest size of that dense array.
 DENSE_BYTES = 2**29
 
 

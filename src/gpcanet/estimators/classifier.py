@@ -15,7 +15,6 @@ from ..errors import InputError, InputTypeError
 from ..graph import Graph
 from ..utils.checks import check_choice, check_number
 from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
-from ._heads import correct_and_smooth
 from ._model_selection import (
     FEATURE_SCALINGS,
     Candidate,
@@ -29,6 +28,7 @@ from ._model_selection import (
 from ._problem import LARGEST_ALPHA, Parameters, check_n_components
 from ._training_nodes import TrainingNodes
 from .gpca import GPCA
+from .heads import correct_and_smooth
 from .path import GPCAPath
 from .validation import as_user_errors, check_features, check_held_out, check_labels, check_weights
 

@@ -65,7 +65,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     precision : {"full", "half"}
         ``half`` stores blocks in float16 during the solves and sums in float32, which halves the
         time of a step on graphs with a hundred thousand nodes or more. The relative error of each
-        column of (I + alpha L)^-1 X is at most 5e-4 (2 + alpha). For alpha > 50 full precision is
+        column of (I + alpha L)^-1 X is at most 6e-4 (2 + alpha). For alpha > 50 full precision is
         used.
     memory_limit : int or str, optional
         Largest amount of memory beyond the graph and X: a number of bytes, or text such as

@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from ..errors import InputError, InputTypeError
 from ..graph import Graph
 from ..utils.tensor_file import read_tensor_file, write_tensor_file
-from ._heads import FeatureScaler, Head
 from ._training_nodes import TrainingNodes
 from .classifier import GPCAClassifier
 from .gpca import GPCA
+from .heads import FeatureScaler, Head
 
 #: Estimators: saved as their parameters and learned attributes.
 ESTIMATORS = {"GPCA": GPCA, "GPCAClassifier": GPCAClassifier}

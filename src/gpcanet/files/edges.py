@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from ..errors import DataError, InputError
 from ..graph.conversion import find_weight_column
 from .arrays import ARRAY_SUFFIXES, read_arrays
-from .node_ids import NodeIds, read_ids
+from .id_columns import NodeIds, read_ids
 from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays
 
 

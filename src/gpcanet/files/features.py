@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from ..errors import DataError
 from .arrays import ARRAY_SUFFIXES, read_arrays
 from .column_roles import LABEL_NAMES, ColumnRoles
+from .id_columns import NodeIds, read_ids, row_positions
 from .labels import Labels, extract_labels, find_ids, per_node_arrays, split_values
-from .node_ids import NodeIds, read_ids, row_positions
 from .tables import (
     TABLE_SUFFIXES,
     Table,

@@ -16,7 +16,7 @@ from ..errors import DataError
 from ..utils.labels import is_unlabeled, labeled_mask, missing_words_note
 from .arrays import ARRAY_SUFFIXES, read_arrays
 from .column_roles import ID_ARRAY_NAMES, ID_NAMES, ColumnRoles
-from .node_ids import (
+from .id_columns import (
     CANONICAL_INTEGER,
     NodeIds,
     are_whole_numbers,

@@ -20,8 +20,8 @@ from ..graph import Graph
 from .column_roles import ColumnRoles, check_distinct_columns
 from .edges import Edges, check_adjacency, read_edges
 from .features import Features, read_features
+from .id_columns import NodeIds, check_unique, to_common_type
 from .labels import SPLIT_PARTS, Labels, read_labels
-from .node_ids import NodeIds, check_unique, to_common_type
 from .tables import TEXT_SUFFIXES, Table, suffix_of
 
 
@@ -331,7 +331,7 @@ def _positions(
         known = rows >= 0
         if not known.all() and not drop_unknown:
             first = int(np.argmax(~known))
-            problem = f"{ids.describe(first)} is not in {nodes.path} ({np.sum(~known)} such)"
+            problem = f"{ids.describe(first)} is not in {nodes.path} ({np.sum(~known)} unknown in all)"
             raise UnknownNodeError(problem, _off_by_one_hint(columns, nodes))
         found.append((rows, known))
     return found

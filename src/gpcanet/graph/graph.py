@@ -275,7 +275,7 @@ class Graph:
         return int(np.count_nonzero(np.diff(self.indptr) == 0))
 
     @cached_property
-    def n_components(self) -> int:
+    def n_connected_components(self) -> int:
         """Number of connected components, including isolated nodes."""
         # A broadcast value saves scipy's copy to float64. On a symmetric matrix "strong" gives
         # the same components as "weak", without a transpose.
@@ -288,7 +288,7 @@ class Graph:
             count_of(self.n_nodes, "node"),
             count_of(self.n_edges, "edge"),
             "weighted" if self.is_weighted else "unweighted",
-            count_of(self.n_components, "component"),
+            count_of(self.n_connected_components, "component"),
             count_of(self.n_isolated, "isolated node"),
         ]
         parts += [f"{count_of(n, noun)} {change}" for n, noun, change in self._changes if n]

@@ -80,7 +80,7 @@ def leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 def leading_eigenpairs_of(
     apply: Apply, d: int, k: int, *, tol: float = SMALLEST_RESIDUAL, may_form: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same for a d x d matrix that is given by its products with blocks of vectors.
+    """The k largest eigenvalues and their eigenvectors of a matrix given by its products.
 
     Block Lanczos finds at most ``BLOCK_SIZE`` eigenvectors of a repeated eigenvalue. If it finds
     that many, or does not converge, the matrix is formed, provided that ``may_form`` is true and

@@ -74,7 +74,7 @@ def usable_cores() -> int:
 def parallel_map(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Results of the function for all items, in their order, computed in threads.
 
-    BLAS is limited to one thread meanwhile. The threads see the context variables of the caller,
+    BLAS uses one thread during the call. The threads see the context variables of the caller,
     for example the listener to progress reports.
     """
     return list(_results(function, items))

@@ -16,12 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .interpolation import InterpolatedProducts, sample_points, series_length, steps_needed
 from .operators.propagation import GhostForm, Propagation
-from .sampling import Samples, sample_points, series_length, steps_needed
 
-# Time per multiplication relative to that in a product of two dense blocks, measured in float32
-# with 169,343 nodes and 8 to 128 features and with 20,000 nodes and 8 to 500 features.
-STEP, ADDITION = 12.0, 2.0
+#: Time per multiplication of a propagation step, relative to a product of dense blocks.
+STEP = 12.0
+
+#: Time per multiplication of adding a term to a sum, relative to a product of dense blocks.
+ADDITION = 2.0
 
 #: Steps that take as long as a direct solve on a small graph.
 DIRECT_STEPS = 5
@@ -108,7 +110,7 @@ class Resolvents:
         grid: Grid,
     ) -> None:
         self._d, self._grid, self._n_ghosts = X.shape[1], grid, 0
-        self._samples: dict[float, Samples] = {}
+        self._samples: dict[float, InterpolatedProducts] = {}
         for one in grid.passes():
             P = propagation(one.betas[0] if one.has_diagonal else 0.0).without_ghost_factor()
             columns = [X]
@@ -117,7 +119,7 @@ class Resolvents:
                 self._n_ghosts = U.shape[1]
                 columns += [U] if np.array_equal(U, V) else [U, V]
             B = np.hstack(columns, dtype=X.dtype, casting="same_kind")
-            samples = Samples(P, B, one.smallest, one.largest, one.tol, zero=one.zero)
+            samples = InterpolatedProducts(P, B, one.smallest, one.largest, one.tol, zero=one.zero)
             self._samples.update(dict.fromkeys(one.betas, samples))
 
     def matrix(self, alpha: float, beta: float) -> np.ndarray:

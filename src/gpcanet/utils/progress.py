@@ -26,7 +26,7 @@ def progress_to(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-def report(what: str, done: int, total: int | None = None) -> None:
+def report_progress(what: str, done: int, total: int | None = None) -> None:
     """Call the listener, if there is one."""
     if (listener := _listener.get()) is not None:
         with _lock:

@@ -18,7 +18,7 @@ class TrainingResult:
         Accuracies of the best epoch by validation.
     best_epoch : int
         That epoch.
-    rose : int
+    last_improvement : int
         Last epoch in which the validation accuracy improved.
     epochs : int
         Number of epochs.
@@ -31,7 +31,7 @@ class TrainingResult:
 
     accuracy: dict[str, float] = field(default_factory=dict)
     best_epoch: int = 0
-    rose: int = 0
+    last_improvement: int = 0
     epochs: int = 0
     seconds: float = 0.0
     curve: list[dict[str, float]] = field(default_factory=list)
@@ -48,7 +48,7 @@ class TrainingResult:
         self.curve.append({"epoch": epoch, "loss": loss, **accuracy})
         gain = accuracy["validation"] - self.accuracy.get("validation", -1.0)
         if gain > 0:
-            self.rose = epoch
+            self.last_improvement = epoch
         is_best = gain > 0 or (gain == 0 and later)
         if is_best:
             self.accuracy, self.best_epoch = accuracy, epoch

@@ -162,6 +162,7 @@ def test_features_beyond_the_range_of_float32_are_rescaled(exponent):
     st.integers(0, 1000),
 )
 @example(10, 50.0, "fixed-point", ("sym", 0.5, "balanced"), False, 0)
+@example(48, 0.125, "chebyshev", ("rw", 0.3, "balanced"), False, 0)
 def test_error_of_every_column_is_within_the_bound(n, alpha, method, kind, weighted, seed):
     """On small graphs, where rounding errors do not average out; for smooth and rough columns."""
     rng = np.random.default_rng(seed)

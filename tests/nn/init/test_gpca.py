@@ -224,7 +224,7 @@ def test_custom_layer_is_set_after_registration(x, edge_index):
         assert report.n_set == DEPTH
     finally:
         del RULES[CustomConv]
-    with pytest.raises(TypeError, match="must be a class; give a subclass of torch"):
+    with pytest.raises(TypeError, match="is not a subclass of torch"):
         register_layer(CustomConv(1, 1), "mix")
 
 

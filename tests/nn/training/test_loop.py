@@ -272,7 +272,7 @@ def test_last_epoch_is_evaluated_and_patience_waits_for_evaluations(data):
     settings = Settings(epochs=200, lr=0.05, eval_every=10, patience=15, later_of_ties=True)
     waited = train(model(), data, settings)
     assert waited.epochs % 10 == 0
-    assert waited.epochs - waited.rose >= 15
+    assert waited.epochs - waited.last_improvement >= 15
 
 
 def test_parts_without_training_nodes_are_left_out(data):

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..parallel import parallel_rows
-from .propagation import (
-    MATERIALIZED_BYTES,
-    BlockOperator,
-    Propagation,
-    column_dots,
-    column_max_abs,
-    zero_block,
-)
+from .base import BlockOperator, zero_block
+from .propagation import MATERIALIZED_BYTES, Propagation, column_dots, column_max_abs
 
 if TYPE_CHECKING:
     from .kernels import LazyBlock

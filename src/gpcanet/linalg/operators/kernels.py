@@ -16,13 +16,13 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
+from .base import CACHE_LINE_BYTES
 from .compilation import compiled
-from .propagation import CACHE_LINE_BYTES
 
-#: Entries ahead of their use at which rows of F are prefetched into the L2 cache...
+#: Number of entries ahead at which rows of F are prefetched into the L2 cache.
 FAR = 24
 
-#: ... and into the L1 cache, which can wait for few cache lines at a time.
+#: The same for the L1 cache, which can wait for few cache lines at a time.
 NEAR = 8
 
 #: Parts of a sum over rows. A fixed number makes rounding independent of the threads.

@@ -14,8 +14,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ...errors import InputError, InputTypeError
+from ..operators.base import Array, BlockOperator
 from ..operators.half_precision import HalfPropagation
-from ..operators.propagation import Array, BlockOperator, Propagation
+from ..operators.propagation import Propagation
 from .chebyshev import chebyshev
 from .conjugate_gradient import conjugate_gradient
 from .direct import Factorization, factorizes_well
@@ -29,9 +30,10 @@ Method = Literal["auto", "fixed-point", "chebyshev", "cg", "direct"]
 #: Smallest tolerance in half precision. More steps would change nothing but rounding.
 HALF_TOL = 1e-4
 
-#: The relative error of F in half precision is at most this times 2 + alpha: every step rounds to
-#: 11 bits, and smooth errors decay by only alpha / (1 + alpha) per step.
-HALF_ERROR = 5e-4
+#: The relative error of F in half precision is at most this times 2 + alpha. Rounding X and every
+#: step by up to 2^-11 adds up to 2^-11 (2 + alpha), since an error decays by alpha / (1 + alpha)
+#: per step; the tolerance adds ``HALF_TOL``.
+HALF_ERROR = 6e-4
 
 #: Largest alpha in half precision.
 HALF_ALPHA = 50.0

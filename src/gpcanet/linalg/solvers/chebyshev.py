@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ...utils.progress import report
-from ..operators.propagation import Array
+from ...utils.progress import report_progress
+from ..operators.base import Array
 from .system import System
 
 
@@ -36,5 +36,5 @@ def chebyshev(
     for step in range(1, n_steps):
         omega = 1 / (1 - c * c * omega / 4)
         F, previous = P.step(F, X, previous, omega * c, omega * (1 - c), 1 - omega), F
-        report("solving", n_before + step + 1, max(n_before + n_steps, n_total))
+        report_progress("solving", n_before + step + 1, max(n_before + n_steps, n_total))
     return F, n_steps

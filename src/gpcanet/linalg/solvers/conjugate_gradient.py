@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...utils.progress import report
-from ..operators.propagation import Array
+from ...utils.progress import report_progress
+from ..operators.base import Array
 from .system import System
 
 
@@ -28,5 +28,5 @@ def conjugate_gradient(system: System, X: Array, tol: float, max_iter: int) -> t
         squares, previous = P.dots(R, R), squares
         P.combine_(D, squares / (previous + (previous == 0)), R, 1.0)
         n_steps += 1
-        report("solving", n_steps)
+        report_progress("solving", n_steps)
     return F, n_steps

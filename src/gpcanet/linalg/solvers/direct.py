@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from ..operators.propagation import Array, Propagation
+from ..operators.base import Array
+from ..operators.propagation import Propagation
 from .system import System
 from .woodbury import woodbury
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ...utils.progress import report
-from ..operators.propagation import Array
+from ...utils.progress import report_progress
+from ..operators.base import Array
 from .system import System
 
 #: Steps between two checks of the residual.
@@ -47,5 +47,5 @@ def _iterate(
 ) -> tuple[Array, Array]:
     for step in steps:
         F, spare = system.P.step(F, X, spare, system.c, 1 - system.c, 0.0), F
-        report("solving", step + 1, total)
+        report_progress("solving", step + 1, total)
     return F, spare

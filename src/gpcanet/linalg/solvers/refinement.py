@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..operators.base import Array
 from ..operators.half_precision import HalfPropagation
-from ..operators.propagation import Array
 from .chebyshev import chebyshev, chebyshev_steps
 from .system import System
 

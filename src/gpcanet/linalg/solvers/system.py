@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..operators.base import Array, BlockOperator
 from ..operators.half_precision import HalfPropagation
-from ..operators.propagation import Array, BlockOperator, Propagation
+from ..operators.propagation import Propagation
 
 
 class System(NamedTuple):

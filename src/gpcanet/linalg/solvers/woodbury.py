@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..operators.propagation import Array, Propagation
+from ..operators.base import Array
+from ..operators.propagation import Propagation
 
 
 def woodbury(

@@ -140,7 +140,7 @@ def register_layer(
     >>> register_layer(MyConv, "lin")
     """
     if not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)):
-        raise InputTypeError(f"{kind!r} must be a class; give a subclass of torch.nn.Module")
+        raise InputTypeError(f"kind={kind!r} is not a subclass of torch.nn.Module; pass the class of a layer")
     RULES[kind] = Rule(weights, aggregate, copies)
 
 

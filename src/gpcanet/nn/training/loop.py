@@ -19,7 +19,7 @@ from torch import Tensor
 from ...errors import InputError, InputTypeError, TrainingDivergedError
 from ...utils.atomic import check_target
 from ...utils.checks import check_number
-from ...utils.progress import report
+from ...utils.progress import report_progress
 from ...utils.training_result import SPLIT, TrainingResult
 from ..conv import storing_means
 from .checkpoint import (
@@ -166,7 +166,7 @@ class _TrainingLoop:
             while not self._is_finished():
                 self._run_epoch(self.result.epochs + 1)
                 self.result.seconds = time.perf_counter() - started
-                report("training", self.result.epochs, self.settings.epochs)
+                report_progress("training", self.result.epochs, self.settings.epochs)
                 self._take_snapshot()
                 if time.perf_counter() - written > checkpoint_seconds:
                     self._write_snapshot()
@@ -183,7 +183,9 @@ class _TrainingLoop:
             return True
         if settings.patience is None or result.epochs % settings.eval_every:
             return False
-        return result.epochs - result.rose >= settings.patience and bool(self.best_weights)
+        return result.epochs - result.last_improvement >= settings.patience and bool(
+            self.best_weights
+        )
 
     # -- epochs and evaluations -----------------------------------------------------------
 

@@ -18,9 +18,9 @@ from truth import (
 
 from gpcanet.datasets import block_model
 from gpcanet.linalg import Propagation, Solver
-from gpcanet.linalg import sampling as sampling_module
-from gpcanet.linalg.sampling import (
-    Samples,
+from gpcanet.linalg import interpolation as interpolation_module
+from gpcanet.linalg.interpolation import (
+    InterpolatedProducts,
     sample_points,
     series_length,
     solve_series,
@@ -30,7 +30,7 @@ from gpcanet.linalg.sampling import (
 
 def check_samples(graph, X, normalization, low, high, tol, **options):
     P = propagation(graph, normalization=normalization, **options)
-    samples = Samples(P, X, low, high, tol)
+    samples = InterpolatedProducts(P, X, low, high, tol)
     dense, D = dense_P(graph, normalization), row_weights(graph, normalization)[:, None]
     for alpha in (0.0, low, np.sqrt(low * high), high):
         expected = X.T @ (D * dense_solve(dense, alpha, X))
@@ -73,8 +73,8 @@ def test_samples_of_any_range_equal_dense_products(
 def test_products_do_not_depend_on_the_block_size(
     graph, X, normalization, columns, n_bytes, monkeypatch
 ):
-    monkeypatch.setattr(sampling_module, "COLUMNS", columns)
-    monkeypatch.setattr(sampling_module, "BLOCK_BYTES", n_bytes)
+    monkeypatch.setattr(interpolation_module, "COLUMNS", columns)
+    monkeypatch.setattr(interpolation_module, "BLOCK_BYTES", n_bytes)
     check_samples(graph, X, normalization, 0.5, 50.0, 1e-9)
 
 
@@ -83,7 +83,7 @@ def test_samples_of_a_large_graph_equal_separate_solves():
     data = block_model(10_000, 30_000, n_features=240, n_classes=5)
     P, X = propagation(data.graph), data.X.astype(np.float64)
     assert P.is_fused(240)
-    samples = Samples(P, X, 1.0, 5.0, 1e-8)
+    samples = InterpolatedProducts(P, X, 1.0, 5.0, 1e-8)
     for alpha in (1.0, 4.0):
         expected = X.T @ Solver(P, alpha, tol=1e-10).apply(X)
         np.testing.assert_allclose(
@@ -92,7 +92,9 @@ def test_samples_of_a_large_graph_equal_separate_solves():
 
 
 def test_float32_products_are_summed_in_float64(graph, X):
-    samples = Samples(propagation(graph, dtype=np.float32), X.astype(np.float32), 1.0, 10.0, 1e-6)
+    samples = InterpolatedProducts(
+        propagation(graph, dtype=np.float32), X.astype(np.float32), 1.0, 10.0, 1e-6
+    )
     product = samples.product(4.0)
     assert product.dtype == np.float64
     expected = X.T @ dense_solve(dense_P(graph), 4.0, X)
@@ -102,7 +104,7 @@ def test_float32_products_are_summed_in_float64(graph, X):
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
 def test_the_block_is_not_modified(graph, X, normalization):
     original = X.copy()
-    Samples(propagation(graph, normalization=normalization), X, 1.0, 5.0, 1e-6)
+    InterpolatedProducts(propagation(graph, normalization=normalization), X, 1.0, 5.0, 1e-6)
     np.testing.assert_array_equal(X, original)
 
 
@@ -110,7 +112,7 @@ def test_the_block_is_not_modified(graph, X, normalization):
 def test_all_points_share_the_steps_of_the_largest_alpha(graph, X, monkeypatch):
     taken, step = [], Propagation.step
     monkeypatch.setattr(Propagation, "step", lambda *given: taken.append(1) or step(*given))
-    Samples(propagation(graph), X, 1.0, 50.0, 1e-6)
+    InterpolatedProducts(propagation(graph), X, 1.0, 50.0, 1e-6)
     assert len(taken) == steps_needed(50.0, 1e-6)
 
 
@@ -175,4 +177,4 @@ def test_a_single_alpha_is_a_single_point():
 def test_a_range_that_cannot_be_sampled_is_refused(graph, X, low, high, tol):
     assert sample_points(low, high, tol) is None
     with pytest.raises(ValueError, match=r"alphas from .* cannot be sampled to .*; solve for each"):
-        Samples(propagation(graph), X, low, high, tol)
+        InterpolatedProducts(propagation(graph), X, low, high, tol)

@@ -5,7 +5,7 @@ import torch
 
 from gpcanet.datasets import block_model
 from gpcanet.nn import NodeData
-from gpcanet.nn.training.zoo import INITS, MODEL_NAMES, build_initialized_model, build_model
+from gpcanet.nn.training.registry import INITS, MODEL_NAMES, build_initialized_model, build_model
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_gpca_also_sets_the_only_layer_of_a_model(data):
         ("gcn", {"layers": 0}, "layers=0 must be at least 1"),
         ("gcn", {"hidden": 0}, "hidden=0 must be at least 1"),
         ("gcn", {"dropout": 1.0}, r"dropout=1.0 must be in \[0, 0.99\]"),
-        ("gcn", {"alpha": 5.0}, "alpha is for the model gpcanet; gcn has no such thing"),
+        ("gcn", {"alpha": 5.0}, "alpha applies to the model gpcanet only; leave it out for gcn"),
         ("sage", {"normalization": "rw"}, "normalization is for the models gpcanet and gcn; sage"),
     ],
 )

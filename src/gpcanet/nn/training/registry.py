@@ -113,7 +113,7 @@ def build_model(
     allowed = {"gpcanet": set(kwargs), "gcn": {"normalization"}}.get(name, set())
     if unknown := set(kwargs) - allowed:
         models = "models gpcanet and gcn" if min(unknown) == "normalization" else "model gpcanet"
-        raise InputError(f"{min(unknown)} is for the {models}; {name} has no such thing")
+        raise InputError(f"{min(unknown)} applies to the {models} only; leave it out for {name}")
     return MODELS[name](in_channels, hidden, layers, out_channels, dropout, **kwargs)
 
 

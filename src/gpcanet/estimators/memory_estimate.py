@@ -41,7 +41,7 @@ def fit_bytes(model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labelled: in
 
 
 def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labelled: int) -> int:
-    """A fit of GPCA, the scaled X it is given, and the embeddings that are kept meanwhile."""
+    """A fit of GPCA, the scaled X it is given, and the cached embeddings."""
     candidates = make_candidates(model, X)
     embeddings = {(c.feature_scaling, alpha) for c in candidates for alpha in c.alphas}
     scalings = {scaling for scaling, _ in embeddings}

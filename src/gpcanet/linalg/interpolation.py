@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.progress import report
+from ..utils.progress import report_progress
 from .operators.propagation import FUSED_WORK, Propagation
 from .parallel import parallel_map, parallel_rows, parallel_sum
 
@@ -43,7 +43,7 @@ BLOCK_BYTES = 2**30
 ROWS = 2048
 
 
-class Samples:
+class InterpolatedProducts:
     """B^T (I + alpha L)^-1 B for every alpha of a range, and for alpha = 0.
 
     Products are those in which P is self-adjoint: plain for ``sym``, weighted by D for ``rw``.
@@ -64,7 +64,7 @@ class Samples:
     --------
     >>> import numpy as np
     >>> P = Propagation(np.array([0, 1, 2]), np.array([1, 0]))  # a single edge
-    >>> samples = Samples(P, np.array([[1.0], [3.0]]), 0.5, 5.0, tol=1e-9)
+    >>> samples = InterpolatedProducts(P, np.array([[1.0], [3.0]]), 0.5, 5.0, tol=1e-9)
     >>> samples.product(0.0), samples.product(1.0).round(6)  # 1.5 * 1 + 2.5 * 3
     (array([[10.]]), array([[9.]]))
     """
@@ -143,7 +143,7 @@ def _products_by_columns(
             return found
 
         products[:, done, part] = _sum_over_rows(products_of, n)
-        report("solving for all alphas", part.stop, w)
+        report_progress("solving for all alphas", part.stop, w)
     return products
 
 

@@ -19,7 +19,7 @@ from ..linalg.parallel import WORKERS
 #: Bytes per node of the arrays that the propagation holds; measured as peak resident memory.
 BYTES_PER_NODE = 36
 
-#: Bytes per node that computing and keeping a node ordering adds; measured likewise.
+#: Bytes per node that computing and keeping a node ordering adds; also measured.
 BYTES_PER_ORDERED_NODE = 24
 
 #: Chunks of rows in memory at a time.
@@ -37,10 +37,10 @@ REORDERED_STEPS = 10
 #: Entries of the adjacency from which a node ordering pays off.
 REORDERED_ENTRIES = 1_000_000
 
-#: Mean degree from which it pays off. Below it a step mostly reads the node's own row.
+#: Mean degree from which a node ordering pays off. Below it a step mostly reads the node's own row.
 REORDERED_DEGREE = 8
 
-#: Bytes of a block from which it pays off. A smaller block stays in cache in any order.
+#: Bytes of a block from which a node ordering pays off. A smaller block stays in cache in any order.
 REORDERED_BYTES = 2**25
 
 #: How W and Z are computed: from the matrix X^T F, from products with it, or Z from a known W.
@@ -92,7 +92,7 @@ def plan_memory(size: FitSize, limit: int | None = None) -> MemoryPlan:
 
     Raises
     ------
-    ValueError
+    ParameterError
         If there is none; the message states the smallest possible limit.
 
     Examples

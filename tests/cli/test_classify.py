@@ -35,7 +35,7 @@ def labels_of(args):
 
 
 def relabel(args, labels, **columns):
-    """Write the labels of a file of features anew."""
+    """Replace the labels in a file of features."""
     table = read_table(Path(args[1]))
     old = {name: table[name] for name in table.column_names}
     write(old | {"label": labels} | columns, Path(args[1]))
@@ -54,7 +54,7 @@ def test_split_of_a_dataset_is_used(gpcanet):
     data = load("digits")
     ended = gpcanet("classify", "digits", "-a", 10, "--json", "-o", "p.parquet")
     assert ended.code == 0, ended.err
-    told = json.loads(ended.out)
+    values = json.loads(ended.out)
     model = GPCAClassifier(alpha=10).fit(
         data.X, data.visible_labels(), graph=data.graph, validation=data.validation
     )
@@ -63,13 +63,13 @@ def test_split_of_a_dataset_is_used(gpcanet):
     np.testing.assert_array_equal(P, model.label_distributions_)
     assert predicted == [str(label) for label in model.transduction_]
     truth, guessed = data.y[data.test], model.transduction_[data.test]
-    report = told["report"]
+    report = values["report"]
     assert report["n_nodes"] == 1447
     assert report["accuracy"] == sklearn.metrics.accuracy_score(truth, guessed)
     assert report["confusion"] == sklearn.metrics.confusion_matrix(truth, guessed).tolist()
-    assert (told["nodes"], told["features"], told["labelled"]) == (1797, 64, 1797)
-    assert told["selected"]["alphas"] == [10.0]
-    assert told["selected"]["C"] == 0.3
+    assert (values["nodes"], values["features"], values["labelled"]) == (1797, 64, 1797)
+    assert values["selected"]["alphas"] == [10.0]
+    assert values["selected"]["C"] == 0.3
 
 
 def test_without_a_split_the_report_uses_held_out_labels_and_predictions_use_all(gpcanet, blocks):
@@ -199,18 +199,18 @@ def test_some_nodes_without_a_label_get_one(gpcanet):
 
 
 def test_report_is_shown_as_tables_of_the_numbers_in_json(gpcanet, blocks):
-    told = json.loads(gpcanet("classify", *blocks, "--json", "--test-share", 0.5).out)["report"]
-    assert told["accuracy"] < 1
+    values = json.loads(gpcanet("classify", *blocks, "--json", "--test-share", 0.5).out)["report"]
+    assert values["accuracy"] < 1
     shown = gpcanet("classify", *blocks, "--test-share", 0.5).out.splitlines()
-    assert shown[0] == f"accuracy {100 * told['accuracy']:.1f} % on 18 nodes with held-out labels"
-    low, high = told["interval95"]
+    assert shown[0] == f"accuracy {100 * values['accuracy']:.1f} % on 18 nodes with held-out labels"
+    low, high = values["interval95"]
     assert shown[1].startswith(f"(95 % interval {100 * low:.1f} to {100 * high:.1f}; ")
     cells = [line.split() for line in shown]
-    for i, row in enumerate(told["per_class"]):
+    for i, row in enumerate(values["per_class"]):
         scores = [f"{100 * row[name]:.1f}" for name in ("precision", "recall", "f1")]
         assert [row["class"], *scores, str(row["nodes"])] in cells
         counts = [str(count) if count or i == j else "·"
-                  for j, count in enumerate(told["confusion"][i])]  # fmt: skip
+                  for j, count in enumerate(values["confusion"][i])]  # fmt: skip
         assert [row["class"], *counts] in cells
     assert shown[-1].startswith("(")
 

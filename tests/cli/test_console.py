@@ -201,8 +201,8 @@ def test_result_with_nan_is_not_written_as_json(capsys):
 def test_progress_reaches_the_innermost_listener_only_inside_its_block():
     heard = []
     report_progress("before", 0)
-    with progress_to(lambda *told: heard.append(("outer", *told))):
-        with progress_to(lambda *told: heard.append(("inner", *told))):
+    with progress_to(lambda *reported: heard.append(("outer", *reported))):
+        with progress_to(lambda *reported: heard.append(("inner", *reported))):
             report_progress("solving", 1, 3)
         report_progress("solving", 2)
         with pytest.raises(RuntimeError), progress_to(heard.append):
@@ -249,7 +249,7 @@ def test_help_fits_80_columns_and_explains_every_option(gpcanet, args):
     lines = ended.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert not [line for line in lines if line.endswith("...") and "Usage" not in line]
-    # typer names the type of arguments, whatever it is told to; of options it must not.
+    # typer shows the type of arguments in any case; it must not show that of options.
     assert "list[" not in re.sub(r"\w+\.\.\. <list\[\w+\]>", "", ended.out)
     options = [line for line in lines if re.match(r"  (-\w, )?--\w", line)]
     assert options

@@ -35,10 +35,10 @@ def test_list_shows_every_dataset_with_its_size(gpcanet):
 
 
 def test_list_as_json_is_complete(gpcanet):
-    told = json.loads(gpcanet("datasets", "list", "--json").out)["datasets"]
-    assert [row["name"] for row in told] == names()
-    assert all(row["licence"] and row["citation"] for row in told)
-    assert told[0]["n_nodes"] == 2708
+    values = json.loads(gpcanet("datasets", "list", "--json").out)["datasets"]
+    assert [row["name"] for row in values] == names()
+    assert all(row["licence"] and row["citation"] for row in values)
+    assert values[0]["n_nodes"] == 2708
 
 
 @pytest.mark.parametrize("name", names())
@@ -53,8 +53,8 @@ def test_info_has_licence_and_citation(gpcanet, name):
     assert found["source"] == of.source
     assert found["split"] == of.split
     assert found["nodes, edges"] == f"{of.n_nodes:,}, {of.n_edges:,}"
-    told = json.loads(gpcanet("datasets", "info", name, "--json").out)
-    assert (told["licence"], told["citation"]) == (of.licence, of.citation)
+    values = json.loads(gpcanet("datasets", "info", name, "--json").out)
+    assert (values["licence"], values["citation"]) == (of.licence, of.citation)
 
 
 def test_unknown_name_is_an_error_before_any_download(gpcanet, loaded):

@@ -47,9 +47,9 @@ def test_without_matplotlib_there_is_a_note_and_no_figure(gpcanet, monkeypatch):
     ended = gpcanet("demo", "--json", "--offline")
     assert ended.code == 0, ended.err
     assert "No figure: matplotlib is not installed; pip install 'gpcanet[plot]'." in ended.err
-    told = json.loads(ended.out)
-    assert (told["dataset"], told["picture"], len(told["rows"])) == ("digits", None, 8)
-    assert not any(row.get("paper") for row in told["rows"])
+    values = json.loads(ended.out)
+    assert (values["dataset"], values["picture"], len(values["rows"])) == ("digits", None, 8)
+    assert not any(row.get("paper") for row in values["rows"])
     assert list(Path().iterdir()) == []
 
 

@@ -165,9 +165,9 @@ def directed():
 
 @pytest.mark.filterwarnings("ignore::gpcanet.GraphWarning")
 def test_fixed_iterations_give_no_residual_and_objective(gpcanet, directed):
-    told = json.loads(gpcanet(*directed, "--json", "--iterations", "5").out)
-    assert told["iterations"] == 5
-    assert not {"residual", "objective"} & set(told)
+    values = json.loads(gpcanet(*directed, "--json", "--iterations", "5").out)
+    assert values["iterations"] == 5
+    assert not {"residual", "objective"} & set(values)
 
 
 @pytest.mark.filterwarnings("always::gpcanet.GraphWarning")
@@ -175,12 +175,13 @@ def test_json_is_one_object_and_warnings_go_elsewhere(gpcanet, directed):
     ended = gpcanet(*directed, "--json")
     assert ended.code == 0
     assert ended.out.count("\n") == 1
-    told = json.loads(ended.out)
-    assert (told["nodes"], told["edges"], told["features"], told["components"]) == (6, 5, 3, 3)
-    assert (told["alpha"], told["beta"], told["written"]) == (10.0, 0.0, ["z.csv"])
-    assert 0 <= told["residual"] < 1e-6
-    assert told["objective"] > 0
-    assert set(told["seconds"]) == {"reading", "embedding", "writing"}
+    values = json.loads(ended.out)
+    sizes = [values[name] for name in ("nodes", "edges", "features", "components")]
+    assert sizes == [6, 5, 3, 3]
+    assert (values["alpha"], values["beta"], values["written"]) == (10.0, 0.0, ["z.csv"])
+    assert 0 <= values["residual"] < 1e-6
+    assert values["objective"] > 0
+    assert set(values["seconds"]) == {"reading", "embedding", "writing"}
     note = next(line for line in ended.err.splitlines() if line.startswith("note: "))
     assert "symmetric" in note or "one way" in note or "directed" in note
     assert ".py" not in ended.err

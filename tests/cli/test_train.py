@@ -20,25 +20,25 @@ def files(tmp_path):
 def test_every_model_trains(gpcanet, files, model):
     ended = gpcanet("train", *files, "--model", model, "--init", "xavier", *QUICK)
     assert ended.code == 0, ended.err
-    told = json.loads(ended.out)
-    assert told["model"] == model
-    assert told["epochs"] == 8
-    assert len(told["curve"]) == 9
-    assert "loss" not in told["curve"][0]
-    assert told["report"]["accuracy"] == told["accuracy"]["test"]
+    values = json.loads(ended.out)
+    assert values["model"] == model
+    assert values["epochs"] == 8
+    assert len(values["curve"]) == 9
+    assert "loss" not in values["curve"][0]
+    assert values["report"]["accuracy"] == values["accuracy"]["test"]
 
 
 @pytest.mark.parametrize("init", INITS)
 def test_every_initialisation_trains(gpcanet, files, init):
     ended = gpcanet("train", *files, "--layers", 4, "--init", init, *QUICK)
-    told = json.loads(ended.out)
-    assert told["initialised"] == (3 if init == "gpca" else 4)
+    values = json.loads(ended.out)
+    assert values["initialised"] == (3 if init == "gpca" else 4)
 
 
 @pytest.mark.parametrize("model", MODEL_NAMES)
 def test_every_model_starts_from_gpca(gpcanet, files, model):
-    told = json.loads(gpcanet("train", *files, "--model", model, *QUICK).out)
-    assert told["initialised"] >= 1
+    values = json.loads(gpcanet("train", *files, "--model", model, *QUICK).out)
+    assert values["initialised"] >= 1
 
 
 def test_initialisation_and_accuracy_are_reported(gpcanet, files):
@@ -163,5 +163,5 @@ main()
 
 
 def test_labels_without_a_split_are_split_by_class(gpcanet, files):
-    told = json.loads(gpcanet("train", *files, *QUICK).out)
-    assert told["report"]["n_nodes"] == len(CLASSES) * round(0.2 * PER_CLASS)
+    values = json.loads(gpcanet("train", *files, *QUICK).out)
+    assert values["report"]["n_nodes"] == len(CLASSES) * round(0.2 * PER_CLASS)

@@ -29,8 +29,8 @@ def test_every_dataset_has_source_licence_and_citation(name):
     known = about(name)
     assert isinstance(known, About)
     assert known.name == name
-    for told in (known.summary, known.split, known.source, known.licence, known.citation):
-        assert told.strip()
+    for text in (known.summary, known.split, known.source, known.licence, known.citation):
+        assert text.strip()
     assert min(known.n_nodes, known.n_edges, known.n_features, known.n_classes) > 0
     assert known.megabytes > 0 or name == "digits"
 

@@ -389,7 +389,7 @@ def test_full_disk_is_not_reported_as_unavailable(server, target):
     server.pages["/file.bin"] = Page(CONTENT)
     target.parent.mkdir()
     target.with_name("file.bin.part").symlink_to("/dev/full")
-    # The part is made anew for a new download; a tag makes it an old one, to be gone on with.
+    # A new download starts with an empty part; with a tag the part is an old one to be resumed.
     note = {"url": server.url("/file.bin"), "tag": '"1"'}
     target.with_name("file.bin.part.tag").write_text(json.dumps(note))
     server.pages["/file.bin"].etag = '"1"'

@@ -228,7 +228,7 @@ def test_gpca_on_mapped_arrays(own):
 
 def test_download(server, tmp_path):
     seen = []
-    assert_right(load(offline=False, progress=lambda *told: seen.append(told)))
+    assert_right(load(offline=False, progress=lambda *reported: seen.append(reported)))
     assert ("arxiv.zip", len(ARCHIVE), len(ARCHIVE)) in seen
     assert seen[-1] == ("rows of node-feat.csv.gz", 200, 200)
     assert "arxiv.zip" not in kept_in_cache(tmp_path)  # only its arrays

@@ -360,7 +360,7 @@ def _watch(event, _):
 
 @pytest.fixture(scope="module")
 def watch():
-    """Python tells what it does to this hook, which cannot be taken off, only told to sleep."""
+    """An audit hook sees what Python does. It cannot be removed, only disabled."""
     sys.addaudithook(_watch)
     for part in PICKLED:  # whatever is imported late is imported now
         read_pickle(SMALL[part])

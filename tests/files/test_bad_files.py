@@ -78,7 +78,7 @@ IDS = [
     ("no end", {"edges": EDGES + "x,\n"}, r"edges\.csv, line 4: the node id in column 'target'"),
     ("null id in Parquet", {"features": parquet(id=["x", None, "z"], a=[1, 2, 3])},
      r"features\.parquet, row 1: the node id in column 'id'"),
-    ("missing beside floats", {"edges": parquet(source=[1.0, None], target=[2.0, 3.0])},
+    ("missing among floats", {"edges": parquet(source=[1.0, None], target=[2.0, 3.0])},
      r"edges\.parquet, row 1: the node id in column 'source'"),
     ("id twice", {"features": FEATURES + "\nx,1,2\n"},
      r"features\.csv, line 6: node 'x' occurs twice"),

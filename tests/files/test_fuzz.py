@@ -129,7 +129,7 @@ def valid(tmp_path_factory):
 
 
 def try_bytes(folder, name, content):
-    """The dataset of a file beside good ones; None if it was refused."""
+    """The dataset of this file and valid ones; None if it was refused."""
     role = name.partition(".")[0]
     path = folder / name
     path.write_bytes(content)

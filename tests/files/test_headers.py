@@ -40,7 +40,7 @@ def path_over(n_nodes):
 @examples(100, suppress_health_check=SHARED)
 @given(frame=frames(), header=st.booleans(), index=st.booleans())
 def test_pandas_csv_is_read_correctly_or_ambiguous(tmp_path, frame, header, index):
-    assume(header or not index)  # ids without a header cannot be told from features
+    assume(header or not index)  # ids without a header cannot be distinguished from features
     text, edges = frame.to_csv(index=index, header=header), path_over(len(frame))
     try:
         data = load(tmp_path, features=text, edges=edges)

@@ -1,4 +1,4 @@
-"""Labels of every kind, alone or beside the features, and the split that may come with them."""
+"""Labels of every kind, in their own file or with the features, and the split that may come with them."""
 
 import datetime
 
@@ -25,7 +25,7 @@ LABEL_COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("write", ["csv", "parquet", "beside features"])
+@pytest.mark.parametrize("write", ["csv", "parquet", "with features"])
 @pytest.mark.parametrize("kind", LABEL_COLUMNS)
 def test_labels_of_all_types(tmp_path, kind, write):
     values, classes, codes = LABEL_COLUMNS[kind]

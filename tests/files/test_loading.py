@@ -112,8 +112,10 @@ def test_csv_labels_are_not_changed(tmp_path, values, classes):
     rows = "".join(f"{i},{v}\n" for i, v in zip("xyz", values, strict=True))
     data = load(tmp_path, features=FEATURES, edges=EDGES, labels="id,label\n" + rows)
     assert data.class_names.tolist() == classes
-    beside = "id,a,label\n" + "".join(f"{i},1,{v}\n" for i, v in zip("xyz", values, strict=True))
-    assert load(tmp_path, features=beside, edges=EDGES).class_names.tolist() == classes
+    with_labels = "id,a,label\n" + "".join(
+        f"{i},1,{v}\n" for i, v in zip("xyz", values, strict=True)
+    )
+    assert load(tmp_path, features=with_labels, edges=EDGES).class_names.tolist() == classes
 
 
 def test_split_in_the_features_applies_to_labels_of_another_file(tmp_path):

@@ -64,11 +64,11 @@ def test_every_pair_of_formats_gives_the_same_embedding(tmp_path, edges, feature
 def test_ids_join_files_and_are_written_unchanged(tmp_path, kind, edges, features, labels):
     source = make_source(IDS[kind])
     shuffled = np.random.default_rng(1).permutation(N_NODES)
-    told = make_source(IDS[kind])
+    known = make_source(IDS[kind])
     data = load_files(
         write_features(source, tmp_path / f"features.{features}"),
         write_edges(source, tmp_path / f"edges.{edges}"),
-        write_labels(replace(told, ids=told.ids[shuffled], labels=told.labels[shuffled]),
+        write_labels(replace(known, ids=known.ids[shuffled], labels=known.labels[shuffled]),
                      tmp_path / f"labels.{labels}"),
     )  # fmt: skip
     assert data.graph.node_ids.tolist() == source.ids.tolist()

@@ -109,8 +109,8 @@ FRAME = pd.DataFrame(X, columns=["a", "b"])
 INDEXED = {
     "unnamed": FRAME.set_index(pd.Index(NAMES)),
     "named": FRAME.set_index(pd.Index(NAMES, name="node")),
-    "ids beside a range": FRAME.assign(id=NAMES),
-    "ids beside an index": FRAME.assign(id=NAMES).set_index(pd.Index([7, 9, 8])),
+    "ids and a range index": FRAME.assign(id=NAMES),
+    "ids and an index": FRAME.assign(id=NAMES).set_index(pd.Index([7, 9, 8])),
 }
 
 

@@ -26,7 +26,7 @@ def target(tmp_path):
 
 
 def untouched(target):
-    """The old content is there, and no litter beside it."""
+    """The old content is there, and no temporary files."""
     return target.read_bytes() == OLD and os.listdir(target.parent) == [target.name]
 
 

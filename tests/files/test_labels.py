@@ -1,4 +1,4 @@
-"""Labels of every kind, in their own file or with the features, and the split that may come with them."""
+"""Labels of every kind, in their own file or with the features, and their split."""
 
 import datetime
 

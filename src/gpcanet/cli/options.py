@@ -173,7 +173,9 @@ class Input:
         for name, option in option_names(Input).items():
             is_given = getattr(self, name) not in (getattr(Input, name), [])
             if is_given and name not in ("data_dir", "offline"):
-                raise InputError(f"{option} applies to files only; leave it out for the dataset {self.dataset}")
+                raise InputError(
+                    f"{option} applies to files only; leave it out for the dataset {self.dataset}"
+                )
         # Without the option, the environment decides.
         offline = self.offline or None
         return load(self.dataset, self.data_dir, offline=offline, progress=console.progress)

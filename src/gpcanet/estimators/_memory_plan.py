@@ -37,7 +37,7 @@ REORDERED_STEPS = 10
 #: Entries of the adjacency from which a node ordering pays off.
 REORDERED_ENTRIES = 1_000_000
 
-#: Mean degree from which a node ordering pays off. Below it a step mostly reads the node's own row.
+#: Mean degree from which a node ordering pays off. Below it a step mostly reads own rows.
 REORDERED_DEGREE = 8
 
 #: Bytes of a block from which a node ordering pays off. A smaller block stays in cache in any order.

@@ -331,7 +331,8 @@ def _positions(
         known = rows >= 0
         if not known.all() and not drop_unknown:
             first = int(np.argmax(~known))
-            problem = f"{ids.describe(first)} is not in {nodes.path} ({np.sum(~known)} unknown in all)"
+            n_unknown = np.sum(~known)
+            problem = f"{ids.describe(first)} is not in {nodes.path} ({n_unknown} unknown in all)"
             raise UnknownNodeError(problem, _off_by_one_hint(columns, nodes))
         found.append((rows, known))
     return found

@@ -140,7 +140,9 @@ def register_layer(
     >>> register_layer(MyConv, "lin")
     """
     if not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)):
-        raise InputTypeError(f"kind={kind!r} is not a subclass of torch.nn.Module; pass the class of a layer")
+        raise InputTypeError(
+            f"kind={kind!r} is not a subclass of torch.nn.Module; pass the class of a layer"
+        )
     RULES[kind] = Rule(weights, aggregate, copies)
 
 

@@ -40,7 +40,7 @@ REORDERED_ENTRIES = 1_000_000
 #: Mean degree from which a node ordering pays off. Below it a step mostly reads own rows.
 REORDERED_DEGREE = 8
 
-#: Bytes of a block from which a node ordering pays off. A smaller block stays in cache in any order.
+#: Bytes of a block from which a node ordering pays off. A smaller block stays in cache anyway.
 REORDERED_BYTES = 2**25
 
 #: How W and Z are computed: from the matrix X^T F, from products with it, or Z from a known W.

@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
@@ -59,6 +59,7 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()  # searching the loaded libraries takes milliseconds
 
 
+@cache
 def available_cores() -> int:
     """Number of cores that the system and a container grant to this process."""
     return int(joblib.cpu_count())
@@ -122,12 +123,17 @@ def parallel_rows(
         for i in chunks:  # next() on a range iterator is atomic
             kernel(edges[i], edges[i + 1], *arguments)
 
-    n_others = min(n_threads, n_chunks) - 1
-    if n_others < 1:
-        return work()
-    with ThreadPoolExecutor(n_others) as pool:
-        others = [pool.submit(work) for _ in range(n_others)]
+    pool = _threads(os.getpid(), n_threads)
+    others = [pool.submit(work) for _ in range(min(n_threads, n_chunks) - 1)]
+    try:
         work()
+    finally:  # no thread may use the arguments any more
+        wait(others)
     for other in others:
         other.result()
-    return None
+
+
+@cache
+def _threads(pid: int, n_threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for chunks of rows; a forked process has none and needs its own."""
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="gpcanet")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numba as nb
 from numba.core.caching import FunctionCache
+from numba.core.compiler import Compiler
 
 
 @cache
@@ -32,6 +33,17 @@ class PackageCache(FunctionCache):
         return (*super()._index_key(sig, codegen), source_digest())
 
 
+class NoAliasCompiler(Compiler):
+    """Compiler for kernels whose output shares no memory with their other arguments.
+
+    Without it LLVM checks before each inner loop whether arrays overlap.
+    """
+
+    def define_pipelines(self) -> Any:
+        self.state.flags.noalias = True
+        return super().define_pipelines()
+
+
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorator: compile with ``numba.njit`` when first called; the GIL is released.
 
@@ -40,7 +52,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = nb.njit(nogil=True, **options)(function)
+        dispatcher = nb.njit(nogil=True, pipeline_class=NoAliasCompiler, **options)(function)
         dispatcher._cache = PackageCache(function)
         return dispatcher
 

@@ -77,16 +77,6 @@ def _make_prefetch(locality):
 _prefetch_far, _prefetch_near = _make_prefetch(2), _make_prefetch(3)
 
 
-@nb.njit(inline="always")
-def _prefetch_rows(F, indices, e):
-    """Prefetch the rows that are read ``FAR`` and ``NEAR`` entries after entry e."""
-    last = len(indices) - 1
-    far, near = indices[min(e + FAR, last)], indices[min(e + NEAR, last)]
-    for j in range(0, F.shape[1], CACHE_LINE_BYTES // F.itemsize):
-        _prefetch_far(F, far, j)
-        _prefetch_near(F, near, j)
-
-
 @intrinsic
 def _half_to_single(typing_context, bits):
     def emit(context, builder, signature, arguments):
@@ -148,38 +138,42 @@ def step(begin, end, indptr, indices, weights, row_scale, diagonal, F, X, out, a
     ``weights`` is None for an unweighted graph; numba then compiles the first branches only.
     """
     d = F.shape[1]
+    last, line = len(indices) - 1, CACHE_LINE_BYTES // F.itemsize
     total = np.empty(d, row_scale.dtype)
-    for i in range(begin, end):
+    for i in range(np.uint64(begin), np.uint64(end)):  # unsigned: no test for negative indices
         e, stop = indptr[i], indptr[i + 1]
         for j in range(d):
             total[j] = _load(F, i, j)
-        # Four neighbours at a time: a quarter of the passes over the running total.
-        while e + 4 <= stop:
-            for ahead in range(e, e + 4):
-                _prefetch_rows(F, indices, ahead)
-            p, q, r, s = indices[e], indices[e + 1], indices[e + 2], indices[e + 3]
-            if weights is None:
-                for j in range(d):
-                    total[j] += (_load(F, p, j) + _load(F, q, j)) + (
-                        _load(F, r, j) + _load(F, s, j)
-                    )
-            else:
-                wp, wq, wr, ws = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
-                for j in range(d):
-                    total[j] += (wp * _load(F, p, j) + wq * _load(F, q, j)) + (
-                        wr * _load(F, r, j) + ws * _load(F, s, j)
-                    )
-            e += 4
         while e < stop:
-            _prefetch_rows(F, indices, e)
+            # Four neighbours at a time: a quarter of the passes over the running total.
+            count = 4 if e + 4 <= stop else 1
+            # Not in a function of its own: numba would count a reference to F in every call.
+            for ahead in range(e, e + count):
+                far, near = indices[min(ahead + FAR, last)], indices[min(ahead + NEAR, last)]
+                for j in range(0, d, line):
+                    _prefetch_far(F, far, j)
+                    _prefetch_near(F, near, j)
             p = indices[e]
-            if weights is None:
+            if count == 4:
+                q, r, s = indices[e + 1], indices[e + 2], indices[e + 3]
+                if weights is None:
+                    for j in range(d):
+                        total[j] += (_load(F, p, j) + _load(F, q, j)) + (
+                            _load(F, r, j) + _load(F, s, j)
+                        )
+                else:
+                    wp, wq, wr, ws = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
+                    for j in range(d):
+                        total[j] += (wp * _load(F, p, j) + wq * _load(F, q, j)) + (
+                            wr * _load(F, r, j) + ws * _load(F, s, j)
+                        )
+            elif weights is None:
                 for j in range(d):
                     total[j] += _load(F, p, j)
             else:
                 for j in range(d):
                     total[j] += weights[e] * _load(F, p, j)
-            e += 1
+            e += count
         scale, own_scale = a * row_scale[i], a * diagonal[i] + own
         if c == 0:  # out may be uninitialised memory, and 0 * NaN is NaN
             for j in range(d):

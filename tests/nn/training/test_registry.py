@@ -50,7 +50,11 @@ def test_gpca_also_sets_the_only_layer_of_a_model(data):
         ("gcn", {"hidden": 0}, "hidden=0 must be at least 1"),
         ("gcn", {"dropout": 1.0}, r"dropout=1.0 must be in \[0, 0.99\]"),
         ("gcn", {"alpha": 5.0}, "alpha applies to the model gpcanet only; leave it out for gcn"),
-        ("sage", {"normalization": "rw"}, "normalization is for the models gpcanet and gcn; sage"),
+        (
+            "sage",
+            {"normalization": "rw"},
+            "normalization applies to the models gpcanet and gcn only; leave it out for sage",
+        ),
     ],
 )
 def test_wrong_arguments_are_errors(name, arguments, message):

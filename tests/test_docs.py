@@ -9,6 +9,7 @@ from test_layers import LAYERS
 from typer.testing import CliRunner
 
 import gpcanet
+from benchmarks.parts import PARTS
 from gpcanet.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -186,3 +187,15 @@ def test_guide_to_initialisation_runs(monkeypatch):
         words = command.replace("cora", "digits").replace("epochs 200", "epochs 2").split()[1:]
         result = CliRunner().invoke(app, words, catch_exceptions=False)
         assert result.exit_code == 0, result.output
+
+
+def test_every_named_part_of_the_benchmarks_exists():
+    pages = [path.read_text() for path in DOCUMENTS]
+    named = {
+        part
+        for page in pages
+        for parts in re.findall(r"--parts ([\w,]+)", page)
+        for part in parts.split(",")
+    }
+    assert len(named) > 5
+    assert named <= set(PARTS)

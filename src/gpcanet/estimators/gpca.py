@@ -54,7 +54,8 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Largest relative residual of the solves, for each column of X: in the 2-norm for ``sym``
         and in the maximum norm for ``rw``. The relative error has the same bound. By default 1e-6
         for float64 and 1e-5 for float32 features. A solve that does not reach it issues a
-        ConvergenceWarning.
+        ConvergenceWarning. Eigenpairs computed by Lanczos have a residual of at most ``tol``
+        relative to their eigenvalue.
     max_iter : int
         Largest number of steps of a solver.
     eigen_solver : {"auto", "formed", "lanczos"}

@@ -47,8 +47,8 @@ class NoAliasCompiler(Compiler):
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorator: compile with ``numba.njit`` when first called; the GIL is released.
 
-    Kernels are not compiled with ``parallel=True``: ``parallel_rows`` runs them in threads, which
-    takes a third of the time to compile and works in forked processes.
+    Kernels are not compiled with ``parallel=True``: ``parallel_rows`` runs them in threads, so that
+    they compile faster and work in forked processes.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:

@@ -42,8 +42,8 @@ class Factorization:
 def factorizes_well(P: Propagation) -> bool:
     """Whether a factorisation is faster than an iteration: the graph is small with little fill-in.
 
-    The fill-in is that of a random half of the nodes, whose factorisation takes a tenth of the
-    time of all nodes. It is close to 1 on citation graphs and on neighbours in two or three
+    The fill-in is that of a random half of the nodes, whose factorisation is much faster than that
+    of all nodes. It is close to 1 on citation graphs and on neighbours in two or three
     dimensions, and above 2 on random graphs, which have no small separators.
     """
     if P.n_nodes > SMALL_NODES or len(P.indices) > SMALL_ENTRIES:

@@ -6,6 +6,7 @@ Requires the extra ``nn``: torch, torch-geometric, safetensors and pymetis.
 from ..errors import TrainingDivergedError
 from ..utils.training_result import TrainingResult
 from .conv import GCNConv, GPCAConv
+from .init.effective_rank import effective_rank
 from .init.gpca import gpca_init_
 from .init.random import he_init_, orthogonal_init_, xavier_init_
 from .init.report import InitReport, LayerReport
@@ -29,6 +30,7 @@ __all__ = [
     "Settings",
     "TrainingDivergedError",
     "TrainingResult",
+    "effective_rank",
     "gpca_init_",
     "he_init_",
     "orthogonal_init_",

@@ -78,6 +78,11 @@ def _averaged_heads(layer: Any) -> int:
     return 1 if layer.concat else int(layer.heads)
 
 
+def concatenated_heads(layer: Any) -> int:
+    """Number of attention heads whose outputs are concatenated, 1 for other layers."""
+    return int(layer.heads) if getattr(layer, "concat", False) and hasattr(layer, "heads") else 1
+
+
 # -- the rules ----------------------------------------------------------------------------
 
 #: Rules by class. Subclasses without their own rule use that of their base class.
@@ -226,6 +231,13 @@ def find_weights(layer: torch.nn.Module, rule: Rule) -> dict[torch.nn.Parameter,
     if not all(parameter.requires_grad for parameter in weights):
         raise LayerSkipped("its weights are frozen")
     return weights
+
+
+def find_biases(layer: torch.nn.Module, rule: Rule) -> list[torch.nn.Parameter]:
+    """Return the biases that are added to F W, that of the layer itself first."""
+    owners = [layer, *(getattr(owner, name) for owner, name in _attributes(layer, rule))]
+    biases = [getattr(owner, "bias", None) for owner in owners]
+    return list(dict.fromkeys(bias for bias in biases if isinstance(bias, torch.nn.Parameter)))
 
 
 def bind_aggregation(

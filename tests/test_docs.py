@@ -182,8 +182,9 @@ def test_guide_to_initialisation_runs(monkeypatch, tmp_path):
     assert names["report"].n_set == 14
     assert names["result"].epochs == 3
     assert names["classes"].shape == (1797,)
-    correct = names["classes"] == names["data"].y.numpy()
-    assert correct[names["data"].test].mean() == names["network"].notes["test"]
+    digits = names["load"]("digits")
+    correct = names["classes"] == digits.class_names[digits.y]
+    assert correct[digits.test].mean() == names["network"].notes["test"]
     commands = re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1].splitlines()
     assert len(commands) == 5
     monkeypatch.setenv("GPCANET_OFFLINE", "1")

@@ -55,7 +55,8 @@ def test_labels_of_a_network_with_beta_are_those_of_the_training(gpcanet, files)
     assert "cannot predict on another graph" in ended.complaint
 
 
-def test_network_is_applied_to_new_nodes_without_labels(gpcanet, files):
+def test_network_is_applied_to_new_nodes_without_labels(gpcanet):
+    files = write_blocks(Path())
     common = ("--save-model", NETWORK, "--epochs", 60, "--hidden", 8, "--lr", 0.05)
     assert gpcanet("train", *files, *common).code == 0
     new = write_blocks(Path(), name="new", seed=5)

@@ -81,7 +81,8 @@ def _apply_saved_model(console: Console, data: Input, files: ModelFiles, path: P
         model = load_model(path)
         if not isinstance(model, GPCAClassifier):
             raise InputError(f"{path} is a {type(model).__name__}; use gpcanet embed")
-        for estimator in (model, *model.gpca_):
+        estimators: list[Any] = [model, *model.gpca_]
+        for estimator in estimators:
             estimator.set_params(memory_limit=files.memory_limit)
         model.check_parameters()
         dataset = data.load(console)

@@ -30,7 +30,7 @@ def select_features(model: GPCA | GPCAClassifier, dataset: Dataset, console: Con
 
 
 def select_columns(
-    dataset: Dataset, n_features: int, names: np.ndarray | None, console: Console
+    dataset: Dataset, n_features: int | None, names: np.ndarray | None, console: Console
 ) -> Any:
     """X with the columns of a model, found by name if both have feature names."""
     X: Any = dataset.X

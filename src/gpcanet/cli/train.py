@@ -54,7 +54,7 @@ def run(
     for line in str(initialisation).splitlines():
         console.note(line)
     with console.phase("training"), console.counting("epoch"):
-        notes = {"model": network.model, "init": network.init}
+        notes: dict[str, object] = {"model": network.model, "init": network.init}
         try:
             result = train(model, nodes, settings, checkpoint=files.checkpoint, notes=notes)
         except MemoryError as error:

@@ -49,6 +49,9 @@ MAX_STEPS = 10_000
 #: Dtypes that the weights of a network may have, all the same.
 _DTYPES = ({"float32"}, {"float64"})
 
+#: Fields of a TrainedNetwork besides its model and notes.
+_PARTS = ("classes", "feature_names", "training_nodes")
+
 #: Prefix of the names of weights and buffers in the file.
 _STATE = "state."
 
@@ -118,11 +121,9 @@ def save_model(
         "kind": NETWORK,
         "name": name,
         "arguments": arguments,
-        "classes": encode(network.classes, "classes", arrays),
-        "feature_names": encode(network.feature_names, "feature_names", arrays),
-        "training_nodes": encode(network.training_nodes, "training_nodes", arrays),
         "notes": to_json(network.notes),
     }
+    header |= {part: encode(getattr(network, part), part, arrays) for part in _PARTS}
     write_tensor_file(Path(path), header, arrays, overwrite=overwrite)
 
 
@@ -155,14 +156,10 @@ def load_model(path: str | os.PathLike[str]) -> TrainedNetwork:
         _check_state(model, state)
         tensors = {name.removeprefix(_STATE): torch.from_numpy(a) for name, a in state.items()}
         model.load_state_dict(tensors, assign=True)
-        parts = [decode(header[part], arrays) for part in _PARTS]
-        network = TrainedNetwork(model.eval(), *parts, notes=header["notes"])
+        parts = {part: decode(header[part], arrays) for part in _PARTS}
+        network = TrainedNetwork(model.eval(), **parts, notes=header["notes"])
         _check_parts(network, arguments)
     return network
-
-
-#: Fields of a TrainedNetwork between the model and the notes.
-_PARTS = ("classes", "feature_names", "training_nodes")
 
 
 # -- name and arguments of a model ----------------------------------------------------------

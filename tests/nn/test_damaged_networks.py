@@ -105,6 +105,7 @@ FORGED = {
     "text as classes": ("gcn", lambda h, a: h.update(classes="abc"), r"array of 3 names"),
     "feature names": ("gcn", lambda h, a: h.update(feature_names=[1]), r"array of 6 names"),
     "notes": ("gcn", lambda h, a: h.update(notes=[1]), r"notes is a list"),
+    "NaN in notes": ("gcn", lambda h, a: h.update(notes={"a": float("nan")}), r"notes cannot be"),
 }  # fmt: skip
 
 
@@ -118,6 +119,45 @@ def test_a_forged_file_is_refused_in_one_sentence(tmp_path, contents, kind):
     with pytest.raises(ValueError, match=rf"network\.safetensors .*{pattern}") as caught:
         load_model(path)
     assert "\n" not in str(caught.value)
+
+
+def places(value, place=()):
+    """Keys that lead to every value of the header."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        yield (*place, key)
+        if isinstance(item, dict | list):
+            yield from places(item, (*place, key))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+    | st.sampled_from(["gcn", "gpcanet", "taylor", "relu", 10**9, 2**29, 2**70, 1e300, -1, 0]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["$type", "name", "items", "object"]), inner, max_size=3),
+    max_leaves=4,
+)  # fmt: skip
+
+
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(["gcn", "gpcanet", "sgc"]), value=JSON, data=st.data())
+def test_any_value_in_the_header_is_refused_or_loads(tmp_path, contents, name, value, data):
+    def change(header, arrays):
+        *path, last = data.draw(st.sampled_from(list(places(header))))
+        for key in path:
+            header = header[key]
+        header[last] = value
+
+    path = tmp_path / "network.safetensors"
+    path.write_bytes(forged(contents[name], change))
+    try:
+        network = load_model(path)
+    except ValueError as error:
+        assert str(path) in str(error)  # noqa: PT017
+        assert "\n" not in str(error)  # noqa: PT017
+    else:
+        assert network.model.state_dict().keys()
+        assert len(network.classes if network.classes is not None else "abc") == 3
 
 
 FOREIGN = {

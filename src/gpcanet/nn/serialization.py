@@ -254,6 +254,7 @@ def _check_parts(network: TrainedNetwork, arguments: dict[str, Any]) -> None:
             raise InputError(f"{part} must be an array of {n} names, one for each column")
     if not isinstance(network.notes, dict):
         raise InputError(f"notes is a {type(network.notes).__name__}; give a dict")
+    to_json(network.notes)
     known = network.training_nodes
     if not uses_labels(network.model):
         if known is not None:

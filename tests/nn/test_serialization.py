@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 import torch_geometric.nn as pyg
+from torch_geometric.data import Data
 from trained_networks import DATA, NAMED, assert_same, trained
 
 import gpcanet
@@ -116,12 +117,21 @@ def test_prediction_needs_no_labels_and_changes_nothing():
     network = TrainedNetwork.of(model, NAMED)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     unlabelled = replace(DATA, y=np.full(60, -1), train=[], validation=[], test=[])
-    sources = [DATA, unlabelled, NodeData.of(DATA)]
+    nodes = NodeData.of(DATA)
+    sources = [DATA, unlabelled, nodes, Data(nodes.x, nodes.edge_index)]
     probabilities = [network.predict_proba(source) for source in sources]
     assert all(np.array_equal(probabilities[0], other) for other in probabilities[1:])
     assert model.training
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, before[name])
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+def test_classes_without_labelled_nodes_have_no_output(name):
+    more = replace(NAMED, class_names=np.array(["red", "green", "blue", "white"]))
+    network = TrainedNetwork.of(build_model(name, 6, 3, hidden=8), more)
+    assert network.classes.tolist() == ["red", "green", "blue"]
+    assert set(network.predict(more).tolist()) <= {"red", "green", "blue"}
 
 
 def test_loaded_network_predicts_on_another_graph(tmp_path):

@@ -13,6 +13,8 @@ from .init.report import InitReport, LayerReport
 from .init.rules import register_layer
 from .models import GCN, GPCANet
 from .propagation import GraphPropagation
+from .serialization import load_model, save_model
+from .trained_network import TrainedNetwork
 from .training.data import NodeData
 from .training.loop import train
 from .training.partition import partition
@@ -28,14 +30,17 @@ __all__ = [
     "LayerReport",
     "NodeData",
     "Settings",
+    "TrainedNetwork",
     "TrainingDivergedError",
     "TrainingResult",
     "effective_rank",
     "gpca_init_",
     "he_init_",
+    "load_model",
     "orthogonal_init_",
     "partition",
     "register_layer",
+    "save_model",
     "train",
     "xavier_init_",
 ]

@@ -297,7 +297,12 @@ class NetworkSettings:
         ),
     ] = "gcn"
     init: Annotated[
-        str, _option(_METHOD, "--init", help="Initial weights: gpca, xavier, he or orthogonal.")
+        str,
+        _option(
+            _METHOD,
+            "--init",
+            help="Initial weights: gpca, xavier, he, orthogonal, lsuv, virgo or spog.",
+        ),
     ] = "gpca"
     layers: Annotated[int, _option(_METHOD, "--layers", "-L", help="Number of layers.")] = 2
     hidden: Annotated[int, _option(_METHOD, "--hidden", help="Width of the hidden layers.")] = 128

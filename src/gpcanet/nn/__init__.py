@@ -7,9 +7,12 @@ from ..errors import TrainingDivergedError
 from ..utils.training_result import TrainingResult
 from .conv import GCNConv, GPCAConv
 from .init.gpca import gpca_init_
+from .init.lsuv import lsuv_init_
 from .init.random import he_init_, orthogonal_init_, xavier_init_
 from .init.report import InitReport, LayerReport
 from .init.rules import register_layer
+from .init.spog import spog_init_
+from .init.virgo import virgo_init_
 from .models import GCN, GPCANet
 from .propagation import GraphPropagation
 from .training.data import NodeData
@@ -31,9 +34,12 @@ __all__ = [
     "TrainingResult",
     "gpca_init_",
     "he_init_",
+    "lsuv_init_",
     "orthogonal_init_",
     "partition",
     "register_layer",
+    "spog_init_",
     "train",
+    "virgo_init_",
     "xavier_init_",
 ]

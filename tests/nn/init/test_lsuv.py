@@ -1,0 +1,105 @@
+"""LSUV: unit variance of every output, orthonormal directions."""
+
+import numpy as np
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from deep_models import make_model
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
+from truth import KINDS, random_features, random_graph
+
+from gpcanet.nn import lsuv_init_
+from gpcanet.nn.training.registry import MLP
+
+#: Models by name: called with in_channels, hidden_channels, num_layers, out_channels.
+MODELS = {
+    "GCN": pyg.GCN,
+    "GraphSAGE": pyg.GraphSAGE,
+    "GAT": pyg.GAT,
+    "GAT, heads": lambda *widths: pyg.GAT(*widths, heads=2),
+    "GATv2": lambda *widths: pyg.GAT(*widths, v2=True),
+    "GIN": pyg.GIN,
+    "MLP": lambda *widths: MLP(*widths, 0.5),
+}
+
+
+def edges_of(graph):
+    return torch.from_numpy(np.stack(graph.adjacency.tocoo().coords).astype(np.int64))
+
+
+def outputs_of(model, report, x, edge_index):
+    """Output of each layer of the report in a pass of its own."""
+    outputs = {}
+    for layer in report:
+        if layer.is_set:
+            hook = lambda _, __, output, name=layer.name: outputs.setdefault(name, output)  # noqa: E731
+            model.get_submodule(layer.name).register_forward_hook(hook)
+    model.eval()(x, edge_index)
+    return outputs
+
+
+@examples(25)
+@given(
+    name=st.sampled_from(sorted(MODELS)),
+    kind=st.sampled_from(sorted(KINDS)),
+    layers=st.integers(1, 6),
+    width=st.sampled_from([4, 16]),
+    scale=st.sampled_from([1e-3, 1.0, 1e3]),
+    seed=st.integers(0, 1000),
+)
+def test_every_output_has_variance_1_and_directions_are_orthonormal(
+    name, kind, layers, width, scale, seed
+):
+    torch.manual_seed(seed)
+    x = scale * torch.from_numpy(random_features(seed=seed)).float()
+    edge_index = edges_of(random_graph(**KINDS[kind], seed=seed))
+    model = MODELS[name](6, width, layers, 4)
+    report = lsuv_init_(model, x, edge_index, seed=seed)
+    assert report.n_set >= layers
+    outputs = outputs_of(model, report, x, edge_index)
+    for layer in report:
+        if not layer.is_set:
+            continue
+        assert not layer.reason
+        variance = np.var(outputs[layer.name].detach().double().numpy())
+        assert variance == pytest.approx(1, abs=1e-3)
+    for key, weight in model.state_dict().items():
+        if weight.dim() == 2 and not key.endswith(("att", "bias")):
+            W = weight if weight.shape[0] <= weight.shape[1] else weight.T
+            gram = (W @ W.T).double()
+            expected = gram.diagonal().mean() * torch.eye(len(gram), dtype=torch.float64)
+            torch.testing.assert_close(gram / gram[0, 0], expected / gram[0, 0], rtol=0, atol=1e-4)
+
+
+def test_layers_whose_variance_cannot_be_1_are_orthonormal(x, edge_index):
+    for model, features in (
+        (pyg.SAGEConv(10, 4, normalize=True), x.float()),
+        (pyg.GCNConv(10, 4), torch.zeros(120, 10)),
+    ):
+        (layer,) = lsuv_init_(model, features, edge_index)
+        assert layer.is_set
+        assert "no scale of its weights gives its output variance 1" in layer.reason
+        for weight in model.parameters():
+            if weight.dim() == 2:
+                torch.testing.assert_close(weight @ weight.T, torch.eye(4), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_weights_of_16_bits(dtype, x, edge_index):
+    model = pyg.GCNConv(10, 8).to(dtype)
+    (layer,) = lsuv_init_(model, x.to(dtype), edge_index)
+    assert not layer.reason
+    # One unit in the last place of bfloat16 is 0.8 %.
+    assert np.var(model(x.to(dtype), edge_index).detach().double().numpy()) == pytest.approx(
+        1, abs=0.01
+    )
+
+
+def test_model_with_another_signature(x, edge_index):
+    model = make_model("PyG GAT")
+    report = lsuv_init_(
+        model, x.float(), edge_index, forward=lambda m: m(x.float(), edge_index=edge_index)
+    )
+    assert report.n_set == 5

@@ -27,6 +27,15 @@ TOLERANCE = 1e-4
 #: attention a few more.
 MAX_STEPS = 20
 
+#: Exponent of the variance as a function of the scale, for a layer that is linear in its weights.
+LINEAR_SLOPE = 2.0
+
+#: Exponents below this are replaced by that of a linear layer, because their steps are too long.
+MIN_SLOPE = 0.5
+
+#: Largest logarithm of a scale; exp(80) is still finite in float32.
+MAX_LOG_SCALE = 80.0
+
 
 @torch.no_grad()
 def lsuv_init_(
@@ -42,8 +51,10 @@ def lsuv_init_(
 
     Source: D. Mishkin, J. Matas, "All you need is a good init", ICLR 2016. In one forward pass,
     each layer gets random orthonormal weights before it runs. They are divided by the standard
-    deviation of all entries of the layer's output, before any activation, until it is 1. All
-    layers are set that ``gpca_init_`` can set, output layers as well; biases are left alone.
+    deviation of all entries of the layer's output, before any activation. Where the output is not
+    linear in the weights, because of a bias or attention, further steps of the secant method follow
+    (the paper repeats the division). All layers are set that ``gpca_init_`` can set, output layers
+    as well; biases are left alone.
 
     Parameters
     ----------
@@ -88,19 +99,25 @@ def _scale_to_unit_variance(found: LayerWeights, args: tuple[Any, ...], kwargs: 
     """Scale the weights, or leave them alone and return the reason."""
     start = [matrix.clone() for matrix in found.matrices]
     tolerance = max(TOLERANCE, torch.finfo(start[0].dtype).eps)
-    scale = 1.0
+    log_scale, step, last = 0.0, 0.0, 0.0
     for _ in range(MAX_STEPS):
         variance = _variance(found.layer.forward(*args, **kwargs))
         if abs(variance - 1) <= tolerance:
             return ""
-        if not 0 < variance < math.inf:
+        if not 0 < variance < math.inf or abs(log_scale) > MAX_LOG_SCALE:
             break
-        scale /= math.sqrt(variance)
-        for matrix, values in zip(found.matrices, start, strict=True):
-            matrix.copy_(values * scale)
-    for matrix, values in zip(found.matrices, start, strict=True):
-        matrix.copy_(values)
+        value = math.log(variance)
+        slope = (value - last) / step if step else LINEAR_SLOPE
+        step, last = -value / (slope if slope > MIN_SLOPE else LINEAR_SLOPE), value
+        log_scale += step
+        _set_scaled(found, start, math.exp(log_scale))
+    _set_scaled(found, start, 1.0)
     return "orthonormal, as no scale of its weights gives its output variance 1"
+
+
+def _set_scaled(found: LayerWeights, values: list[Tensor], scale: float) -> None:
+    for matrix, value in zip(found.matrices, values, strict=True):
+        matrix.copy_(value * scale)
 
 
 def _variance(output: Any) -> float:

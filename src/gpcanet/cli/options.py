@@ -294,7 +294,12 @@ class NetworkSettings:
         ),
     ] = "gcn"
     init: Annotated[
-        str, option(METHOD, "--init", help="Initial weights: gpca, xavier, he or orthogonal.")
+        str,
+        option(
+            METHOD,
+            "--init",
+            help="Initial weights: gpca, xavier, he, orthogonal, lsuv, virgo or spog.",
+        ),
     ] = "gpca"
     layers: Annotated[int, option(METHOD, "--layers", "-L", help="Number of layers.")] = 2
     hidden: Annotated[int, option(METHOD, "--hidden", help="Width of the hidden layers.")] = 128

@@ -183,9 +183,7 @@ class OutputHead:
     def _regress(self, F: np.ndarray, y: np.ndarray, penalty: float, has_bias: bool) -> Weights:
         if self.regression == "ridge":
             model = Ridge(1 / penalty, fit_intercept=has_bias).fit(F, y)
-            return Weights(
-                np.atleast_2d(model.coef_).T, np.full(y.shape[1], model.intercept_)
-            )
+            return Weights(np.atleast_2d(model.coef_).T, np.full(y.shape[1], model.intercept_))
         if not self.has_classes:
             columns = [_logistic(F, column, penalty, has_bias) for column in y.T]
             return Weights(

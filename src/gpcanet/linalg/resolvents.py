@@ -17,7 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .interpolation import InterpolatedProducts, sample_points, series_length, steps_needed
-from .operators.propagation import GhostForm, Propagation
+from .operators.ghost import GhostFactor, GhostForm, ghost_entries
+from .operators.propagation import Propagation
+from .solvers.woodbury import woodbury_coefficients
 
 #: Time per multiplication of a propagation step, relative to a product of dense blocks.
 STEP = 12.0
@@ -115,10 +117,11 @@ class Resolvents:
             P = propagation(one.betas[0] if one.has_diagonal else 0.0).without_ghost_factor()
             columns = [X]
             if labels is not None:
-                U, V = ghost_columns(labels, P.row_weights, balanced=grid.ghost == "balanced")
+                entries = ghost_entries(labels, P.row_weights, grid.ghost)
+                U, V = GhostFactor(*entries, P.n_nodes, X.dtype).dense()
                 self._n_ghosts = U.shape[1]
                 columns += [U] if np.array_equal(U, V) else [U, V]
-            B = np.hstack(columns, dtype=X.dtype, casting="same_kind")
+            B = np.hstack(columns)
             samples = InterpolatedProducts(P, B, one.smallest, one.largest, one.tol, zero=one.zero)
             self._samples.update(dict.fromkeys(one.betas, samples))
 
@@ -166,28 +169,6 @@ def _cost(one: Pass, P: Propagation, entries: int, width: int, max_iter: int) ->
     )
 
 
-def ghost_columns(
-    labels: np.ndarray, row_weights: np.ndarray | None, *, balanced: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """U and V, one column per class, such that U V^T D is the matrix of class means.
-
-    D is the diagonal of ``row_weights``, None for ones.
-    """
-    nodes = np.flatnonzero(labels >= 0)
-    codes = np.unique(labels[nodes], return_inverse=True)[1]
-    weights = np.ones(len(nodes)) if row_weights is None else row_weights[nodes].astype(float)
-    member = np.zeros((len(nodes), codes.max(initial=-1) + 1))
-    member[np.arange(len(nodes)), codes] = 1
-    if balanced:
-        left = right = member / np.sqrt(weights @ member)
-    else:
-        left = member / np.sqrt(member.sum(axis=0))
-        right = left / weights[:, None]
-    U, V = (np.zeros((len(labels), left.shape[1])) for _ in range(2))
-    U[nodes], V[nodes] = left, right
-    return U, V
-
-
 def _with_ghost_edges(product: np.ndarray, d: int, n_ghosts: int, strength: float) -> np.ndarray:
     """X^T (S - strength U V^T D)^-1 X by Woodbury from the products of [X, U, V], or [X, U].
 
@@ -197,6 +178,5 @@ def _with_ghost_edges(product: np.ndarray, d: int, n_ghosts: int, strength: floa
         return product[:d, :d]
     U = slice(d, d + n_ghosts)
     V = slice(len(product) - n_ghosts, len(product))
-    capacitance = np.eye(n_ghosts) - strength * product[V, U]
-    added = np.linalg.solve(capacitance, strength * product[V, :d])
-    return product[:d, :d] + product[:d, U] @ added
+    coefficients = woodbury_coefficients(product[V, U], product[V, :d], strength)
+    return product[:d, :d] + product[:d, U] @ coefficients

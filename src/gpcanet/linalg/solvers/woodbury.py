@@ -22,7 +22,19 @@ def woodbury(
     if factors is None:
         return lambda F: F
     U, V = factors
-    SU = solve(U)
-    capacitance = np.eye(U.shape[1]) / alpha - V.T @ SU
-    correction = SU @ np.linalg.inv(capacitance)
-    return lambda F: F + (correction @ (V.T @ F)).astype(F.dtype, copy=False)
+    SU = solve(U).astype(np.float64, copy=False)
+    VSU = V.T @ SU
+
+    def add_ghost_edges(F: Array) -> Array:
+        added = SU @ woodbury_coefficients(VSU, V.T @ F, alpha)
+        return F + added.astype(F.dtype, copy=False)
+
+    return add_ghost_edges
+
+
+def woodbury_coefficients(VSU: np.ndarray, VF: np.ndarray, strength: float) -> np.ndarray:
+    """C such that (S - strength U V^T)^-1 X = F + S^-1 U C, where F = S^-1 X.
+
+    ``VSU`` is V^T S^-1 U and ``VF`` is V^T F.
+    """
+    return np.linalg.solve(np.eye(len(VSU)) - strength * VSU, strength * VF)

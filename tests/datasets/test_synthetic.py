@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
-from gpcanet.datasets import block_model, neighbor_graph, synthetic
+from gpcanet.datasets import block_model, synthetic
 
 
 def test_block_model_has_the_requested_homophily():
@@ -72,9 +71,3 @@ def test_split_covers_every_node_once():
     np.testing.assert_array_equal(np.sort(parts), np.arange(203))
     visible = data.visible_labels(validation=False)
     assert np.flatnonzero(visible >= 0).tolist() == sorted(data.train)
-
-
-def test_neighbours_of_a_digit_are_mostly_the_same_digit():
-    X, y = load_digits(return_X_y=True)
-    rows, columns = neighbor_graph(X, 5).adjacency.nonzero()
-    assert np.mean(y[rows] == y[columns]) > 0.95

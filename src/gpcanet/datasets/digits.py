@@ -6,10 +6,10 @@ import os
 
 import numpy as np
 
+from ..graph.neighbors import neighbor_graph
 from .dataset import About, Dataset
 from .download import Progress
 from .splits import random_split
-from .synthetic import neighbor_graph
 
 ABOUT = {
     "digits": About(

@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..datasets.dataset import Dataset
-from ..datasets.synthetic import neighbor_graph
 from ..errors import DataError, DataWarning, UnknownNodeError
 from ..graph import Graph
+from ..graph.neighbors import neighbor_graph
 from .column_roles import ColumnRoles, check_distinct_columns
 from .edges import Edges, check_adjacency, read_edges
 from .features import Features, read_features

@@ -23,6 +23,7 @@ from web_server import Page, WebServer
 import gpcanet.datasets.download
 from gpcanet import GPCA, Graph
 from gpcanet.datasets import DataError, DataUnavailableError, block_model, ogb
+from gpcanet.utils.progress import progress_to
 
 NAME = "ogbn-arxiv"
 MODEL = block_model(200, 600, n_features=5, n_classes=4)
@@ -228,7 +229,8 @@ def test_gpca_on_mapped_arrays(own):
 
 def test_download(server, tmp_path):
     seen = []
-    assert_right(load(offline=False, progress=lambda *reported: seen.append(reported)))
+    with progress_to(lambda *reported: seen.append(reported)):
+        assert_right(load(offline=False))
     assert ("arxiv.zip", len(ARCHIVE), len(ARCHIVE)) in seen
     assert seen[-1] == ("rows of node-feat.csv.gz", 200, 200)
     assert "arxiv.zip" not in kept_in_cache(tmp_path)  # only its arrays
@@ -316,15 +318,15 @@ def interrupt(what, done, total):
 
 
 def test_interrupted_conversion_leaves_nothing(own, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        load(own, progress=interrupt)
+    with pytest.raises(KeyboardInterrupt), progress_to(interrupt):
+        load(own)
     assert kept_in_cache(tmp_path) == []
     assert_right(load(own))
 
 
 def test_interrupted_conversion_keeps_its_download(server, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        load(offline=False, progress=interrupt)
+    with pytest.raises(KeyboardInterrupt), progress_to(interrupt):
+        load(offline=False)
     assert kept_in_cache(tmp_path) == ["arxiv.zip"]
     assert_right(load(offline=True))
 
@@ -333,8 +335,8 @@ def test_error_in_progress_callback_is_not_reported_as_damage(own):
     def broken(*_):
         raise ValueError("no terminal")
 
-    with pytest.raises(ValueError, match=r"^no terminal$"):
-        load(own, progress=broken)
+    with pytest.raises(ValueError, match=r"^no terminal$"), progress_to(broken):
+        load(own)
 
 
 def test_full_disk_is_not_damage_and_leaves_nothing(own, tmp_path, monkeypatch):

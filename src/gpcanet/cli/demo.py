@@ -65,7 +65,7 @@ def run(
 def _load(console: Console, data_dir: Path | None, offline: bool | None) -> Dataset:
     try:
         with console.phase("fetching Cora"):
-            return load("cora", data_dir, offline=offline, progress=console.progress)
+            return load("cora", data_dir, offline=offline)
     except DataUnavailableError as error:
         console.note(f"Cora is not available: {error}")
         console.note(

@@ -22,7 +22,7 @@ from ..errors import DataError, DataUnavailableError, InputError
 from ..graph import Graph
 from ..utils.atomic import atomic_folder
 from .dataset import About, Dataset
-from .download import Progress, download
+from .download import download
 from .environment import (
     DATA_DIR_VARIABLE,
     OFFLINE_VARIABLE,
@@ -80,16 +80,9 @@ _ARRAYS = ("X", "y", *PARTS, "indptr", "indices")
 
 
 def load_ogb(
-    name: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    *,
-    offline: bool | None = None,
-    progress: Progress | None = None,
+    name: str, data_dir: str | os.PathLike[str] | None = None, *, offline: bool | None = None
 ) -> Dataset:
-    """Load a graph of OGB with its split, memory-mapped; see :func:`gpcanet.datasets.load`.
-
-    ``progress`` is also called with the number of rows while an archive is converted.
-    """
+    """Load a graph of OGB with its split, memory-mapped; see :func:`gpcanet.datasets.load`."""
     if name not in ABOUT:
         raise InputError(f"dataset {name!r} must be one of {', '.join(map(repr, ABOUT))}")
     own_folder = user_data_dir(data_dir)
@@ -114,10 +107,10 @@ def load_ogb(
         if own is None and not archive.is_file():
             if is_offline(offline):  # and another process found the archive damaged
                 raise unavailable
-            download(f"{URL}/{zip_name}", archive, progress=progress)
+            download(f"{URL}/{zip_name}", archive)
         try:
             with opened(own or archive, LAYOUTS[name]) as published, atomic_folder(cache) as folder:
-                class_names = convert(published, folder, ABOUT[name], LAYOUTS[name], progress)
+                class_names = convert(published, folder, ABOUT[name], LAYOUTS[name])
                 description = _description(name, _mapped(folder), class_names)
                 (folder / "about.json").write_text(json.dumps(description), encoding="utf-8")
                 shutil.rmtree(cache, ignore_errors=True)  # it is damaged or of another version

@@ -25,8 +25,8 @@ import numpy as np
 
 from ..errors import DataError
 from ..graph import Graph
+from ..utils.progress import report_progress
 from .dataset import About
-from .download import Progress
 
 PARTS = {"train": "train", "validation": "valid", "test": "test"}
 _BLOCK_BYTES = 4 << 20
@@ -84,9 +84,7 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
     return archive
 
 
-def convert(
-    published: Place, folder: Path, about: About, layout: Layout, progress: Progress | None
-) -> list[str] | None:
+def convert(published: Place, folder: Path, about: About, layout: Layout) -> list[str] | None:
     """Convert the published files to the arrays of the cache; return the class names, if any."""
     n_nodes, n_edges = about.n_nodes, layout.n_listed_edges
     for what, count in (("node", n_nodes), ("edge", n_edges)):
@@ -95,21 +93,21 @@ def convert(
     class_names = _read_class_names(published / layout.class_names, about.n_classes)
 
     labels = np.empty((n_nodes, 1))
-    _fill(labels, published / "raw/node-label.csv.gz", _class_or_none(about.n_classes), progress)
+    _fill(labels, published / "raw/node-label.csv.gz", _class_or_none(about.n_classes))
     np.save(folder / "y.npy", np.where(np.isnan(labels), -1, labels)[:, 0].astype(np.int64))
 
     taken = np.zeros(n_nodes, np.int64)
     for part, published_as in PARTS.items():
         nodes = np.empty((n_nodes, 1), np.int64)
         member = published / f"{layout.split}/{published_as}.csv.gz"
-        nodes = nodes[: _fill(nodes, member, _position(n_nodes), progress, at_most=True), 0]
+        nodes = nodes[: _fill(nodes, member, _position(n_nodes), at_most=True), 0]
         taken += np.bincount(nodes, minlength=n_nodes)
         if taken.max() > 1:
             raise _wrong(member, f"contains node {taken.argmax()}, which is already in the split")
         np.save(folder / f"{part}.npy", nodes)
 
     edges = np.empty((2, n_edges), np.int32)
-    _fill(edges.T, published / "raw/edge.csv.gz", _position(n_nodes), progress)
+    _fill(edges.T, published / "raw/edge.csv.gz", _position(n_nodes))
     graph = Graph.from_edge_index(edges, n_nodes=n_nodes, each_once=True)
     np.save(folder / "indptr.npy", graph.indptr)
     np.save(folder / "indices.npy", graph.indices)
@@ -121,7 +119,7 @@ def convert(
     if hasattr(os, "posix_fallocate"):  # otherwise a full disk crashes the process
         with (folder / "X.npy").open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
-    _fill(X, published / "raw/node-feat.csv.gz", _FINITE, progress)
+    _fill(X, published / "raw/node-feat.csv.gz", _FINITE)
     X.flush()  # missing writes would be zeros, because the file has its full size
     return class_names
 
@@ -154,14 +152,7 @@ def _class_or_none(n_classes: int) -> _Rule:
     return _Rule(holds, f"a class from 0 to {n_classes - 1} or nothing")
 
 
-def _fill(
-    target: np.ndarray,
-    member: Place,
-    rule: _Rule,
-    progress: Progress | None = None,
-    *,
-    at_most: bool = False,
-) -> int:
+def _fill(target: np.ndarray, member: Place, rule: _Rule, *, at_most: bool = False) -> int:
     """Read a table into an array of its size, or its largest size; return the number of rows."""
     done = 0
     with closing(_batches(member, target)) as batches:
@@ -178,8 +169,7 @@ def _fill(
                     member, f"has {rows[i, j]} in line {done + i + 1:,}, not {rule.description}"
                 )
             done += len(rows)
-            if progress:
-                progress(f"rows of {member.name}", done, len(target))
+            report_progress(f"rows of {member.name}", done, len(target))
     if done < len(target) and not at_most:
         raise _wrong(member, f"has {done:,} rows, not {len(target):,}")
     return done

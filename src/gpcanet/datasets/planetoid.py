@@ -54,6 +54,8 @@ ABOUT = {
     ),
 }  # fmt: skip
 
+CITATION_GRAPHS = tuple(ABOUT)
+
 # The files contain no class names. Those of Cora and CiteSeer were identified by the class sizes,
 # which are all different; those of PubMed are in the order of the original labels 1, 2, 3.
 CLASS_NAMES = {

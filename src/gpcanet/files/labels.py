@@ -29,8 +29,6 @@ from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_array
 #: An integer that pandas writes as a float because its column has missing values.
 WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0$")
 
-SPLIT_PARTS = ("train", "validation", "test")
-
 #: Accepted words for the parts of a split.
 SPLIT_WORDS = {
     "train": "train", "training": "train",

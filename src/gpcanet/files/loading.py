@@ -17,11 +17,12 @@ from ..datasets.dataset import Dataset
 from ..errors import DataError, DataWarning, UnknownNodeError
 from ..graph import Graph
 from ..graph.neighbors import neighbor_graph
+from ..utils.training_result import SPLIT
 from .column_roles import ColumnRoles, check_distinct_columns
 from .edges import Edges, check_adjacency, read_edges
 from .features import Features, read_features
 from .id_columns import NodeIds, check_unique, to_common_type
-from .labels import SPLIT_PARTS, Labels, read_labels
+from .labels import Labels, read_labels
 from .tables import TEXT_SUFFIXES, Table, suffix_of
 
 
@@ -299,7 +300,7 @@ def _join_labels(
         _report_dropped("labels", known[labels.codes >= 0], labels.ids.table.path, nodes, notes)
         n_labelled = int(np.sum(y >= 0))
         notes.append(f"{n_labelled:,} nodes labelled, in {len(labels.class_names):,} classes")
-    train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in SPLIT_PARTS)
+    train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in SPLIT)
     unused = int(np.sum(y >= 0)) - len(train) - len(validation) - len(test)
     if unused and len(train) + len(validation) + len(test):
         notes.append(f"{unused:,} labelled nodes are in no part of the split and are not used")

@@ -22,10 +22,10 @@ from .operators.propagation import Propagation
 from .solvers.woodbury import woodbury_coefficients
 
 #: Time per multiplication of a propagation step, relative to a product of dense blocks.
-STEP = 12.0
+STEP_TIME = 12.0
 
 #: Time per multiplication of adding a term to a sum, relative to a product of dense blocks.
-ADDITION = 2.0
+ADDITION_TIME = 2.0
 
 #: Steps that take as long as a direct solve on a small graph.
 DIRECT_STEPS = 5
@@ -34,7 +34,7 @@ DIRECT_STEPS = 5
 WORTH_SHARING = 0.8
 
 #: Rounding error of the products of a pass, in units of the machine precision.
-ROUNDING = 0.5
+ROUNDING_ERROR = 0.5
 
 #: Columns per block of a symmetric product, of which only the upper triangle is computed.
 PRODUCT_COLUMNS = 64
@@ -146,7 +146,7 @@ def sharing_pays(
         return False
     n, entries = P.n_nodes, len(P.indices) + P.n_nodes
     steps = (DIRECT_STEPS if direct else series_length(alpha, grid.tol) for alpha in grid.alphas)
-    separate = sum(steps) * entries * d * STEP + len(grid.alphas) * n * d * d
+    separate = sum(steps) * entries * d * STEP_TIME + len(grid.alphas) * n * d * d
     width = d + (0 if labels is None else len(np.unique(labels[labels >= 0])))
     shared = sum(_cost(one, P, entries, width, max_iter) for one in grid.passes())
     return shared < WORTH_SHARING * len(grid.betas) * separate
@@ -154,7 +154,10 @@ def sharing_pays(
 
 def _cost(one: Pass, P: Propagation, entries: int, width: int, max_iter: int) -> float:
     """Estimated time of a pass; infinite if it does not reach the accuracy."""
-    if one.tol < ROUNDING * np.finfo(P.dtype).eps or series_length(one.largest, one.tol) > max_iter:
+    if (
+        one.tol < ROUNDING_ERROR * np.finfo(P.dtype).eps
+        or series_length(one.largest, one.tol) > max_iter
+    ):
         return math.inf
     points = sample_points(one.smallest, one.largest, one.tol) if one.smallest > 0 else None
     if points is None:
@@ -163,8 +166,8 @@ def _cost(one: Pass, P: Propagation, entries: int, width: int, max_iter: int) ->
     n_terms = sum(min(n_steps, series_length(alpha, one.tol)) for alpha in points)
     triangle = min(1.0, (width + PRODUCT_COLUMNS) / (2 * width))
     return (
-        n_steps * entries * width * STEP
-        + n_terms * P.n_nodes * width * ADDITION
+        n_steps * entries * width * STEP_TIME
+        + n_terms * P.n_nodes * width * ADDITION_TIME
         + triangle * len(points) * P.n_nodes * width**2
     )
 

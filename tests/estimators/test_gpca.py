@@ -9,6 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from properties import examples
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 from truth import (
     GHOSTS,
     align_signs,
@@ -398,6 +399,8 @@ def test_identity_features_on_a_graph_with_many_components(k):
     np.testing.assert_allclose(model.eigenvalues_[: min(k, 29)], 1.0, rtol=1e-9)
     path = GPCAPath(k, alphas=(10.0,)).fit(X, graph=graph)
     np.testing.assert_allclose(path.eigenvalues(10.0), expected.eigenvalues_, rtol=1e-4)
+    with pytest.warns(ConvergenceWarning, match=r"use eigen_solver='formed' .* 1,200 x 1,200"):
+        GPCA(k, eigen_solver="lanczos", memory_limit="1GiB").fit(X, graph=graph)
 
 
 # -- explained variance --------------------------------------------------------------------

@@ -78,7 +78,13 @@ def leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def leading_eigenpairs_of(
-    apply: Apply, d: int, k: int, *, tol: float = SMALLEST_RESIDUAL, may_form: bool = True
+    apply: Apply,
+    d: int,
+    k: int,
+    *,
+    tol: float = SMALLEST_RESIDUAL,
+    may_form: bool = True,
+    advice: str = "form the matrix and call leading_eigenpairs",
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k largest eigenvalues and their eigenvectors of a matrix given by its products.
 
@@ -97,6 +103,8 @@ def leading_eigenpairs_of(
         ``SMALLEST_RESIDUAL`` relative to the largest one.
     may_form : bool
         Whether there is memory for a d x d matrix.
+    advice : str
+        What the ConvergenceWarning suggests.
 
     Examples
     --------
@@ -120,12 +128,7 @@ def leading_eigenpairs_of(
     if problem and may_form:
         return leading_eigenpairs(_formed(apply, d), k)
     if problem:
-        warnings.warn(
-            f"{problem}; use eigen_solver='formed' without memory_limit, or fewer than "
-            f"{FORMED_ROWS:,} features (now {d:,})",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        warnings.warn(f"{problem}; {advice}", ConvergenceWarning, stacklevel=2)
     return values, fix_signs(vectors)
 
 

@@ -61,7 +61,7 @@ def _help_without_command(context: typer.Context) -> None:
 @add_command(app)
 def demo(
     display: o.Display,
-    picture: Annotated[Path, typer.Option("--picture", help="File of the figure.")] = Path(
+    figure: Annotated[Path, typer.Option("--figure", help="File of the figure.")] = Path(
         "demo.png"
     ),
     force: o.Force = False,
@@ -75,7 +75,7 @@ def demo(
     """
     from .demo import run
 
-    run(display.console(), picture, force=force, data_dir=data_dir, offline=offline or None)
+    run(display.console(), figure, force=force, data_dir=data_dir, offline=offline or None)
 
 
 @add_command(app)

@@ -27,7 +27,7 @@ from gpcanet.utils.progress import progress_to
 
 NAME = "ogbn-arxiv"
 MODEL = block_model(200, 600, n_features=5, n_classes=4)
-UNLABELLED = 7
+UNLABELED = 7
 CLASS_NAMES = ["arxiv cs na", "Patio, Lawn & Garden", "class 2", "dé"]  # the third has none there
 
 
@@ -42,7 +42,7 @@ def listed_edges():
 EDGES = listed_edges()
 ABOUT = replace(ogb.ABOUT[NAME], n_nodes=200, n_features=5, n_classes=4)
 LAYOUT = ogb.LAYOUTS[NAME]._replace(n_listed_edges=EDGES.shape[1])
-Y = np.where(np.arange(200) == UNLABELLED, -1, MODEL.y)
+Y = np.where(np.arange(200) == UNLABELED, -1, MODEL.y)
 
 FEATURES, LABELS, LISTED = "raw/node-feat.csv.gz", "raw/node-label.csv.gz", "raw/edge.csv.gz"
 N_NODES, N_EDGES = "raw/num-node-list.csv.gz", "raw/num-edge-list.csv.gz"

@@ -130,11 +130,11 @@ def matrix(dense):
     return global_name("scipy.sparse.csr", "csr_matrix") + b")\x81}(" + items + b"ub"
 
 
-def lists(neighbours):
+def lists(neighbors):
     made = global_name("collections", "defaultdict") + tuple_of(global_name("__builtin__", "list"))
     items = b"".join(
         number(node) + b"](" + b"".join(map(number, ends)) + b"e"
-        for node, ends in neighbours.items()
+        for node, ends in neighbors.items()
     )
     return made + b"R(" + items + b"u"
 

@@ -54,8 +54,8 @@ def test_features_are_centred_by_class():
     data = block_model(4000, 1000, n_features=10, n_classes=2, feature_noise=2.0)
     spread = [data.X[data.y == c].std(axis=0) for c in (0, 1)]
     np.testing.assert_allclose(spread, 2.0, rtol=0.1)
-    centres = [data.X[data.y == c].mean(axis=0) for c in (0, 1)]
-    assert np.linalg.norm(centres[0] - centres[1]) > 1
+    centers = [data.X[data.y == c].mean(axis=0) for c in (0, 1)]
+    assert np.linalg.norm(centers[0] - centers[1]) > 1
 
 
 def test_same_seed_gives_the_same_bytes_and_another_does_not(draws):

@@ -322,9 +322,9 @@ def test_components_of_symmetric_graphs_with_repeated_eigenvalues(
     graph, X = Graph(np.sign(A)), FEATURES[kind](len(A), np.random.default_rng(seed))
     model = GPCA(k, alpha=alpha, normalization=normalization).fit(X.astype(dtype), graph=graph)
     dense = X.toarray() if sp.issparse(X) else X
-    centred, weights = dense - dense.mean(axis=0), row_weights(graph, normalization)
-    F = dense_solve(dense_P(graph, normalization), alpha, centred)
-    M = centred.T @ (weights[:, None] * F)
+    centered, weights = dense - dense.mean(axis=0), row_weights(graph, normalization)
+    F = dense_solve(dense_P(graph, normalization), alpha, centered)
+    M = centered.T @ (weights[:, None] * F)
     M = (M + M.T) / 2
     W, values = model.components_.T.astype(float), np.linalg.eigvalsh(M)[::-1][:k]
     assert W.shape == (X.shape[1], k)

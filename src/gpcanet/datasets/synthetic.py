@@ -51,10 +51,10 @@ def block_model(
     graph = Graph.from_edge_index(pairs, n_nodes=n_nodes, each_once=True)
     del pairs  # frees the memory before X is created
 
-    centres = rng.standard_normal((n_classes, n_features), dtype=np.float32)
+    centers = rng.standard_normal((n_classes, n_features), dtype=np.float32)
     X = rng.standard_normal((n_nodes, n_features), dtype=np.float32)
     X *= np.float32(feature_noise)
-    X += centres[y]
+    X += centers[y]
     order = rng.permutation(n_nodes)
     train, validation, test = np.split(order, [n_nodes // 10, n_nodes // 5])
     return Dataset("block model", graph, X, y, train, validation, test)

@@ -307,7 +307,7 @@ class Problem:
         if self._becomes_dense:
             X = X.toarray()
         mean = None if self.mean is None else times_power_of_two(self.mean, -self.exponent)
-        return CenteredFeatures(X, mean, keep=self.memory_plan.keep_centred)
+        return CenteredFeatures(X, mean, keep=self.memory_plan.keep_centered)
 
     @cached_property
     def _becomes_dense(self) -> bool:

@@ -298,8 +298,8 @@ def _join_labels(
         if labels.split is not None:
             split[rows[known]] = labels.split[known]
         _report_dropped("labels", known[labels.codes >= 0], labels.ids.table.path, nodes, notes)
-        n_labelled = int(np.sum(y >= 0))
-        notes.append(f"{n_labelled:,} nodes labelled, in {len(labels.class_names):,} classes")
+        n_labeled = int(np.sum(y >= 0))
+        notes.append(f"{n_labeled:,} nodes labelled, in {len(labels.class_names):,} classes")
     train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in SPLIT)
     unused = int(np.sum(y >= 0)) - len(train) - len(validation) - len(test)
     if unused and len(train) + len(validation) + len(test):

@@ -23,7 +23,8 @@ from .edges import Edges, check_adjacency, read_edges
 from .features import Features, read_features
 from .id_columns import NodeIds, check_unique, to_common_type
 from .labels import Labels, read_labels
-from .tables import TEXT_SUFFIXES, Table, suffix_of
+from .paths import suffix_of
+from .tables import TEXT_SUFFIXES, Table
 
 
 def load_files(

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
+from collections.abc import Callable
 
 from ..errors import InputError
 from . import digits, ogb, planetoid
 from .dataset import About, Dataset
 
-
-class Loader(Protocol):
-    """A function that loads a dataset by name."""
-
-    def __call__(
-        self,
-        name: str,
-        data_dir: str | os.PathLike[str] | None = None,
-        *,
-        offline: bool | None = None,
-    ) -> Dataset: ...
-
+#: From the name, the data folder and ``offline`` to the dataset.
+Loader = Callable[..., Dataset]
 
 _LOADERS: dict[str, tuple[Loader, About]] = {
     name: (loader, about)

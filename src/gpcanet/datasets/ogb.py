@@ -155,7 +155,7 @@ def _open_cached(cache: Path, name: str) -> Dataset | str:
         fits = (
             description == _description(name, arrays, class_names)
             and all(arrays[array].shape == shape for array, shape in sizes.items())
-            and (class_names is None or len(class_names) == about.n_classes)
+            and len(class_names) == about.n_classes
             and arrays["indptr"][-1] == len(arrays["indices"])
         )
     except (OSError, EOFError, ValueError, KeyError, TypeError, tokenize.TokenError):
@@ -163,17 +163,7 @@ def _open_cached(cache: Path, name: str) -> Dataset | str:
     if not fits:
         return f"{cache} is damaged or of another version"
     graph = Graph.from_csr(arrays.pop("indptr"), arrays.pop("indices"), validate=False)
-    return Dataset(
-        name=name,
-        graph=graph,
-        X=arrays["X"],
-        y=arrays["y"],
-        train=arrays["train"],
-        validation=arrays["validation"],
-        test=arrays["test"],
-        class_names=None if class_names is None else np.array(class_names),
-        about=about,
-    )
+    return Dataset(name, graph, **arrays, class_names=np.array(class_names), about=about)
 
 
 def _mapped(folder: Path) -> dict[str, np.memmap]:
@@ -181,9 +171,7 @@ def _mapped(folder: Path) -> dict[str, np.memmap]:
     return {name: np.lib.format.open_memmap(folder / f"{name}.npy", mode="r") for name in _ARRAYS}
 
 
-def _description(
-    name: str, arrays: dict[str, np.memmap], class_names: list[str] | None
-) -> dict[str, Any]:
+def _description(name: str, arrays: dict[str, np.memmap], class_names: list[str]) -> dict[str, Any]:
     described = {
         name: [array.dtype.str, array.offset, *array.shape] for name, array in arrays.items()
     }

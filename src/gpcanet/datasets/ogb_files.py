@@ -12,7 +12,6 @@ import gzip
 import io
 import lzma
 import os
-import re
 import struct
 import zipfile
 import zlib
@@ -57,35 +56,14 @@ def opened(place: Path, layout: Layout) -> Iterator[Place]:
     if place.is_dir():
         yield place
         return
-    with _open_archive(place) as archive:
+    with _damage_as_data_error(place):
+        archive = zipfile.ZipFile(place)
+    with archive:
         yield zipfile.Path(archive, f"{layout.folder}/")
 
 
-def _open_archive(path: Path) -> zipfile.ZipFile:
-    with _damage_as_data_error(path):
-        archive = zipfile.ZipFile(path)
-    try:
-        for member in archive.infolist():
-            parts = re.split(r"[/\\]", member.orig_filename)
-            if parts[0] == "" or ":" in parts[0] or ".." in parts:
-                raise DataError(
-                    f"{path} was manipulated: its member {member.orig_filename!r} is outside of "
-                    f"the archive's folder; remove the file"
-                )
-            with _damage_as_data_error(path):
-                # zipfile does not report a damaged name or a directory entry hidden in a comment:
-                # the class names would silently be missing.
-                archive.open(member).close()
-                if b"PK\x01\x02" in member.comment:
-                    raise zipfile.BadZipFile("its directory is damaged")
-    except BaseException:
-        archive.close()
-        raise
-    return archive
-
-
-def convert(published: Place, folder: Path, about: About, layout: Layout) -> list[str] | None:
-    """Convert the published files to the arrays of the cache; return the class names, if any."""
+def convert(published: Place, folder: Path, about: About, layout: Layout) -> list[str]:
+    """Convert the published files to the arrays of the cache; return the class names."""
     n_nodes, n_edges = about.n_nodes, layout.n_listed_edges
     for what, count in (("node", n_nodes), ("edge", n_edges)):
         single = np.empty((1, 1), np.int64)
@@ -194,10 +172,8 @@ def _batches(member: Place, target: np.ndarray) -> Generator[Any, None, None]:
         )
 
 
-def _read_class_names(member: Place, n_classes: int) -> list[str] | None:
-    """Class names, with "class i" for a class without a name; None without the file."""
-    if not member.is_file():
-        return None
+def _read_class_names(member: Place, n_classes: int) -> list[str]:
+    """Class names, with "class i" for a class without a name."""
     with _damage_as_data_error(member), _text(member) as text:
         content = text.read(_CLASS_NAMES_BYTES + 1)
         if len(content) > _CLASS_NAMES_BYTES:

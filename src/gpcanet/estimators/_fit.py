@@ -95,7 +95,7 @@ class Fit:
 
     def _products(self, block: slice) -> np.ndarray:
         """A block of columns of X^T F."""
-        solution = self.solver.solve_without_residual(self.X.columns(block))
+        solution = self.solver.solve(self.X.columns(block), with_residual=False)
         if self.X.is_sparse:
             return self.X.transposed_dot(self._weighted(solution.F))
 

@@ -20,7 +20,7 @@ from ..operators.propagation import Propagation
 from .chebyshev import chebyshev
 from .conjugate_gradient import conjugate_gradient
 from .direct import Factorization, factorizes_well
-from .fixed_point import fixed_point, fixed_point_steps, fixed_point_to_tolerance
+from .fixed_point import fixed_point, fixed_point_steps
 from .refinement import MixedPrecision, MixedSolution, Solve, refine
 from .system import System
 from .woodbury import woodbury
@@ -177,10 +177,8 @@ class Solver:
             return lambda X, tol, max_iter: (factorization.solve(X), 1)
         if self.method == "fixed-point":
             n_iter = self.n_iter
-            if n_iter is None and self.half:  # rounding dominates the residual in half precision
-                n_iter = min(fixed_point_steps(self.alpha, self.tol), self.max_iter)
             if n_iter is None:
-                return partial(fixed_point_to_tolerance, system)
+                n_iter = min(fixed_point_steps(self.alpha, self.tol), self.max_iter)
             return lambda X, tol, max_iter: (fixed_point(system, X, n_iter), n_iter)
         iterate = chebyshev if self.method == "chebyshev" else conjugate_gradient
         if not system.P.self_adjoint:
@@ -224,12 +222,15 @@ class Solver:
             return None
         return MixedPrecision(self._system, HalfPropagation(P))
 
-    def solve(self, X: Array, shift: Array | None = None) -> Solution:
+    def solve(
+        self, X: Array, shift: Array | None = None, *, with_residual: bool = True
+    ) -> Solution:
         """Solve for X - shift and compute the residual, except after ``n_iter`` steps."""
         if self.method == "fixed-point" and self.n_iter is not None:
-            return self.solve_without_residual(X, shift)
+            with_residual = False
         system, P = self._system, self._system.P
         source = P.to_internal(X, shift)
+        residual_block, residual = None, math.nan
         mixed = self._solve_in_mixed_precision(source)
         if isinstance(mixed, MixedSolution):
             F, residual_block, residual, n_iter = mixed
@@ -237,27 +238,18 @@ class Solver:
             B = P.materialize(source)
             F, n_iter = self._solve(B, self.tol, self.max_iter - mixed)
             n_iter += mixed
-            residual_block = system.residual(F, B)
-            residual = system.relative_norm(residual_block, B)
+            if with_residual:
+                residual_block = system.residual(F, B)
+                residual = system.relative_norm(residual_block, B)
             del B
+        if not with_residual:
+            return Solution(P, source, F, None, n_iter, math.nan)
         self._warn_if_not_converged(n_iter, residual)
         return Solution(P, source, F, residual_block, n_iter, residual)
 
-    def solve_without_residual(self, X: Array, shift: Array | None = None) -> Solution:
-        """Solve for X - shift without the step that computes the residual."""
-        P = self._system.P
-        source = P.to_internal(X, shift)
-        mixed = self._solve_in_mixed_precision(source)
-        if isinstance(mixed, MixedSolution):
-            F, n_iter = mixed.F, mixed.n_steps
-        else:
-            F, n_iter = self._solve(P.materialize(source), self.tol, self.max_iter - mixed)
-            n_iter += mixed
-        return Solution(P, source, F, None, n_iter, math.nan)
-
     def apply(self, X: Array) -> Array:
         """F alone."""
-        return self.solve_without_residual(X).F
+        return self.solve(X, with_residual=False).F
 
     def _solve_in_mixed_precision(self, source: Array) -> MixedSolution | int:
         """The solution, or the number of steps taken without success."""

@@ -196,11 +196,6 @@ def test_neighbours_become_edges_once_and_without_loops(put):
     assert set(graph.adjacency.data) == {1}
 
 
-def test_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match="'karate' must be one of 'cora', 'citeseer', 'pubmed'"):
-        load_planetoid("karate")
-
-
 def test_class_names_are_distinct():
     for name, (_, _, _, n_classes, _, _) in SIZES.items():
         assert len(set(CLASS_NAMES[name])) == n_classes

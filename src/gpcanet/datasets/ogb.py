@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, DataUnavailableError, InputError
+from ..errors import DataError, DataUnavailableError
 from ..graph import Graph
 from ..utils.atomic import atomic_folder
 from .dataset import About, Dataset
@@ -83,8 +83,6 @@ def load_ogb(
     name: str, data_dir: str | os.PathLike[str] | None = None, *, offline: bool | None = None
 ) -> Dataset:
     """Load a graph of OGB with its split, memory-mapped; see :func:`gpcanet.datasets.load`."""
-    if name not in ABOUT:
-        raise InputError(f"dataset {name!r} must be one of {', '.join(map(repr, ABOUT))}")
     own_folder = user_data_dir(data_dir)
     cache = cache_dir() / "ogb" / name
     kept = _open_cached(cache, name)

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ...errors import InputError, InputTypeError
 from ..operators.base import Array, BlockOperator
 from ..operators.half_precision import HalfPropagation
 from ..operators.propagation import Propagation
@@ -97,6 +96,7 @@ class Solver:
     method : {"auto", "fixed-point", "chebyshev", "cg", "direct"}
         ``auto`` factorises small graphs with little fill-in and uses Chebyshev iteration for all
         others. Large float32 blocks are solved in mixed precision, by iterative refinement.
+        ``direct`` requires a Propagation.
     tol : float
         Largest relative residual; a solve that does not reach it issues a ConvergenceWarning.
     n_iter : int, optional
@@ -105,8 +105,9 @@ class Solver:
     max_iter : int
         Largest number of steps to the tolerance, including those in half precision.
     half : bool
-        Whether ``fixed-point`` and ``chebyshev`` store blocks in float16, for alpha up to
-        ``HALF_ALPHA``. The relative error of F is at most ``HALF_ERROR * (2 + alpha)``.
+        Whether ``fixed-point`` and ``chebyshev`` store blocks in float16. Requires a self-adjoint
+        Propagation and an alpha of at most ``HALF_ALPHA``. The relative error of F is at most
+        ``HALF_ERROR * (2 + alpha)``.
 
     Attributes
     ----------
@@ -144,21 +145,10 @@ class Solver:
         self._mixed = self._make_mixed_precision()
 
     def _half_operator(self, P: BlockOperator) -> HalfPropagation:
-        if not isinstance(P, Propagation) or self.method == "cg":
-            raise InputError(
-                f"half precision requires a Propagation and method='chebyshev' or 'fixed-point', "
-                f"got {type(P).__name__} and {self.method!r}; use full precision"
-            )
-        if not P.self_adjoint:
-            raise InputError(
-                "half precision requires a self-adjoint operator, which normalization='rw' with "
-                "ghost='paper' is not; use ghost='balanced' or full precision"
-            )
-        if self.alpha > HALF_ALPHA:
-            raise InputError(
-                f"alpha={self.alpha:g} is too large for half precision, which is limited to "
-                f"{HALF_ALPHA:g}; use full precision"
-            )
+        assert isinstance(P, Propagation)
+        assert P.self_adjoint
+        assert self.method != "cg"
+        assert self.alpha <= HALF_ALPHA
         self.tol = max(self.tol, HALF_TOL)
         if self.method == "direct":
             self.method = "chebyshev"
@@ -170,9 +160,6 @@ class Solver:
         if self.alpha == 0:
             return lambda X, tol, max_iter: (system.P.scaled(X, 1.0), 0)
         if self.method == "direct":
-            if not isinstance(system.P, Propagation):
-                kind = type(system.P).__name__
-                raise InputTypeError(f"method='direct' requires a Propagation, got {kind}")
             factorization = Factorization(system)
             return lambda X, tol, max_iter: (factorization.solve(X), 1)
         if self.method == "fixed-point":

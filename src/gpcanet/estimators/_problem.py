@@ -101,10 +101,7 @@ class Parameters:
                 f"eigen_solver='formed', not {self.solver!r} and {self.eigen_solver!r}"
             )
         if self.half and not self.is_self_adjoint:
-            raise InputError(
-                "precision='half' requires a symmetric matrix, which normalization='rw' with "
-                "ghost='paper' does not give; use ghost='balanced' or precision='full'"
-            )
+            raise InputError("precision='half' with normalization='rw' requires ghost='balanced'")
         if self.memory_limit is not None:
             parse_bytes(self.memory_limit)
         check_number("max_iter", self.max_iter, 1, integer=True, advice="the default is 1000")

@@ -21,6 +21,7 @@ import numpy as np
 from ..errors import DataError, DataUnavailableError
 from ..graph import Graph
 from ..utils.atomic import atomic_folder
+from ..utils.training_result import SPLIT
 from .dataset import About, Dataset
 from .download import download
 from .environment import (
@@ -160,8 +161,10 @@ def _open_cached(cache: Path, name: str) -> Dataset | str:
         fits = False
     if not fits:
         return f"{cache} is damaged or of another version"
-    graph = Graph.from_csr(arrays.pop("indptr"), arrays.pop("indices"), validate=False)
-    return Dataset(name, graph, **arrays, class_names=np.array(class_names), about=about)
+    graph = Graph.from_csr(arrays["indptr"], arrays["indices"], validate=False)
+    X, y, train, validation, test = (arrays[array] for array in ("X", "y", *SPLIT))
+    names = np.array(class_names)
+    return Dataset(name, graph, X, y, train, validation, test, class_names=names, about=about)
 
 
 def _mapped(folder: Path) -> dict[str, np.memmap]:

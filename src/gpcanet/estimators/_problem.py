@@ -134,7 +134,8 @@ class Parameters:
     @property
     def n_blocks(self) -> int:
         """Blocks of the size of X that a solve holds at a time."""
-        n_blocks = {"cg": 6, "direct": 4}.get(self.solver, 2)
+        to_tolerance = self.solver == "fixed-point" and self.n_iter is None
+        n_blocks = {"cg": 6, "direct": 4}.get(self.solver, 3 if to_tolerance else 2)
         if self.normalization == "rw" and self.solver in ("auto", "chebyshev"):
             n_blocks = 4  # a solve may be repeated on its residual
         return n_blocks + (2 if self.beta > 0 else 0)  # rows of labelled nodes, at most all

@@ -8,14 +8,29 @@ from ...utils.progress import report_progress
 from ..operators.base import Array
 from .system import System
 
+#: Steps between two checks of the residual.
+STEPS_PER_CHECK = 10
+
 
 def fixed_point(system: System, X: Array, n_steps: int) -> Array:
     """F after ``n_steps`` steps; the paper uses 5."""
     F, spare = system.P.scaled(X, 1.0), system.P.scaled(X, 0.0)
-    for step in range(n_steps):
-        F, spare = system.P.step(F, X, spare, system.c, 1 - system.c, 0.0), F
-        report_progress("solving", step + 1, n_steps)
-    return F
+    return _iterate(system, X, F, spare, range(n_steps), n_steps)[0]
+
+
+def fixed_point_to_tolerance(
+    system: System, X: Array, tol: float, max_iter: int
+) -> tuple[Array, int]:
+    """F with a relative residual of at most tol, and the number of steps."""
+    F, spare = system.P.scaled(X, 1.0), system.P.scaled(X, 0.0)
+    n_steps = 0
+    while n_steps < max_iter:
+        end = min(n_steps + STEPS_PER_CHECK, max_iter)
+        F, spare = _iterate(system, X, F, spare, range(n_steps, end), None)
+        n_steps = end
+        if system.relative_norm(system.residual(F, X), X) <= tol:
+            break
+    return F, n_steps
 
 
 def fixed_point_steps(alpha: float, tol: float) -> int:
@@ -25,3 +40,12 @@ def fixed_point_steps(alpha: float, tol: float) -> int:
     """
     first = max(2 * alpha, tol)
     return math.ceil(math.log(tol / first) / math.log(alpha / (1 + alpha)))
+
+
+def _iterate(
+    system: System, X: Array, F: Array, spare: Array, steps: range, total: int | None
+) -> tuple[Array, Array]:
+    for step in steps:
+        F, spare = system.P.step(F, X, spare, system.c, 1 - system.c, 0.0), F
+        report_progress("solving", step + 1, total)
+    return F, spare

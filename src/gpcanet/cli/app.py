@@ -10,17 +10,13 @@ import typer
 from .. import __version__
 from . import options as o
 from .console import Console, print_result
-from .entry import run_app
+from .entry import make_app, run_app
 from .option_groups import add_command
 
-app = typer.Typer(
-    name="gpcanet",
+app = make_app(
+    "gpcanet",
     help="Node embeddings in closed form: graph-regularised PCA, without GPU and without epochs.",
     invoke_without_command=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
 )
 datasets_app = typer.Typer(
     name="datasets", help="List, describe and download datasets.", invoke_without_command=True

@@ -19,7 +19,7 @@ import numpy as np
 from .interpolation import InterpolatedProducts, sample_points, series_length, steps_needed
 from .operators.ghost import GhostFactor, GhostForm, ghost_entries
 from .operators.propagation import Propagation
-from .solvers.woodbury import woodbury_coefficients
+from .solvers.woodbury import woodbury_factor
 
 #: Time per multiplication of a propagation step, relative to a product of dense blocks.
 STEP_TIME = 12.0
@@ -181,5 +181,5 @@ def _with_ghost_edges(product: np.ndarray, d: int, n_ghosts: int, strength: floa
         return product[:d, :d]
     U = slice(d, d + n_ghosts)
     V = slice(len(product) - n_ghosts, len(product))
-    coefficients = woodbury_coefficients(product[V, U], product[V, :d], strength)
-    return product[:d, :d] + product[:d, U] @ coefficients
+    factor = woodbury_factor(product[V, U], strength)
+    return product[:d, :d] + product[:d, U] @ (factor @ product[V, :d])

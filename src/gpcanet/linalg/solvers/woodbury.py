@@ -22,19 +22,12 @@ def woodbury(
     if factors is None:
         return lambda F: F
     U, V = factors
-    SU = solve(U).astype(np.float64, copy=False)
-    VSU = V.T @ SU
-
-    def add_ghost_edges(F: Array) -> Array:
-        added = SU @ woodbury_coefficients(VSU, V.T @ F, alpha)
-        return F + added.astype(F.dtype, copy=False)
-
-    return add_ghost_edges
+    SU = solve(U)
+    correction = SU @ woodbury_factor(V.T @ SU, alpha)
+    return lambda F: F + (correction @ (V.T @ F)).astype(F.dtype, copy=False)
 
 
-def woodbury_coefficients(VSU: np.ndarray, VF: np.ndarray, strength: float) -> np.ndarray:
-    """C such that (S - strength U V^T)^-1 X = F + S^-1 U C, where F = S^-1 X.
-
-    ``VSU`` is V^T S^-1 U and ``VF`` is V^T F.
-    """
-    return np.linalg.solve(np.eye(len(VSU)) - strength * VSU, strength * VF)
+def woodbury_factor(VSU: np.ndarray, strength: float) -> np.ndarray:
+    """C such that (S - strength U V^T)^-1 = S^-1 + S^-1 U C V^T S^-1; VSU is V^T S^-1 U."""
+    identity = np.eye(len(VSU))
+    return np.linalg.solve(identity - strength * VSU, strength * identity)

@@ -16,7 +16,7 @@ from ..files import write_predictions
 from .classification_report import ClassificationReport
 from .console import Console
 from .feature_names import select_features, store_feature_names
-from .holdout import TEST_SHARE, check_labeled, hold_out
+from .holdout import check_labelled, hold_out
 from .option_groups import given_options, option_names
 from .options import ClassifySettings, HoldOutSettings, Input, ModelFiles
 
@@ -34,7 +34,7 @@ def run(
     given = [option_names(ClassifySettings)[name] for name in parameters]
     given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
     files.check_model_files(data, given)
-    test_share = TEST_SHARE if held_out.test_share is None else held_out.test_share
+    test_share = 0.2 if held_out.test_share is None else held_out.test_share
     if not 0 <= test_share < 1:
         raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")
     model = GPCAClassifier(**parameters) if files.model is None else load_model(files.model)
@@ -49,7 +49,7 @@ def run(
     n_labelled = int(np.sum(dataset.y >= 0))
     if files.model is None:
         console.note(memory_note(model, dataset.graph, dataset.X, n_labelled))
-        check_labeled(dataset)
+        check_labelled(dataset)
         split = dataset
         if not dataset.has_split:
             split = hold_out(dataset, held_out.seed or 0, test=test_share)

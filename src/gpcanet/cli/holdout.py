@@ -11,11 +11,8 @@ from ..datasets import Dataset
 from ..errors import InputError
 from ..utils.training_result import SPLIT
 
-#: Share of the labels of every class that is held out for the test scores.
-TEST_SHARE = 0.2
 
-
-def check_labeled(dataset: Dataset) -> None:
+def check_labelled(dataset: Dataset) -> None:
     if not np.any(dataset.y >= 0):
         raise InputError("no node has a label; give --labels, or --label with a column of features")
 

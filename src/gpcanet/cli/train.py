@@ -11,12 +11,12 @@ from ..utils.atomic import check_target
 from ..utils.available_memory import available_bytes
 from .classification_report import ClassificationReport
 from .console import Console
-from .holdout import TEST_SHARE, check_labeled, hold_out
+from .holdout import check_labelled, hold_out
 from .option_groups import given_options, option_names
 from .options import Input, NetworkSettings, PropagationSettings, TrainingFiles, TrainingSettings
 
-#: Share of every class for validation, if the dataset has no split.
-VALIDATION_SHARE = 0.1
+#: Shares of every class for a dataset without a split.
+VALIDATION_SHARE, TEST_SHARE = 0.1, 0.2
 
 
 def run(
@@ -42,7 +42,7 @@ def run(
     settings = Settings(**given_options(training))
     model_settings = _model_settings(network, propagation)
     dataset = data.load(console)
-    check_labeled(dataset)
+    check_labelled(dataset)
     if not dataset.has_split:
         dataset = hold_out(dataset, settings.seed, test=TEST_SHARE, validation=VALIDATION_SHARE)
     nodes = NodeData.of(dataset)

@@ -11,6 +11,9 @@ from ..datasets import Dataset
 from ..errors import InputError
 from ..utils.training_result import SPLIT
 
+#: Shares of the labelled nodes of every class that are held out for validation and for the test.
+VALIDATION_SHARE, TEST_SHARE = 0.1, 0.2
+
 
 def check_labelled(dataset: Dataset) -> None:
     if not np.any(dataset.y >= 0):

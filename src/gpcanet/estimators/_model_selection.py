@@ -1,40 +1,63 @@
-"""Model selection of GPCAClassifier: candidates, folds, cross-validation and choice."""
+"""Model selection of GPCAClassifier: candidates, folds, their ranking, and the best of them."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..errors import InputError
-from ..graph import Graph
-from ..utils.labels import UNLABELED
 from ..utils.progress import report_progress
-from ._alignment import row_subgraph
-from .gpca import GPCA
-from .heads import FeatureScaler, Head, correct_and_smooth
+from ._boosting import BoostedTrees
+from ._embeddings import EmbeddingGrid
+from ._node_statistics import NodeStatistics
+from .heads import Head, fit_temperature, safe_log, with_temperature
 
-#: Values tried for feature_scaling="auto", the default first.
+#: Values tried for feature_scaling="auto".
 FEATURE_SCALINGS = ("l2", "none", "tfidf")
 
-#: Values tried for normalize_embedding="auto", the default first.
+#: Values tried for normalize_embedding="auto".
 EMBEDDING_NORMS = (False, True)
 
-#: Values tried for C="auto", the default first.
-INVERSE_PENALTIES = (0.3, 1.0, 0.1, 3.0, 10.0)
+#: Values tried for C="auto".
+INVERSE_PENALTIES = (1.0, 10.0)
+
+#: Number of training labels from which X beside the embedding and boosting are tried.
+MANY_LABELS = 500
+
+#: Largest number of features for which neighbourhood statistics and boosting are tried.
+FEW_FEATURES = 64
+
+#: Largest number of labels times classes for which boosting is tried.
+BOOSTING_WORK = 200_000
+
+#: Training labels of the first and of the second ranking. A ranking keeps the best quarter.
+RANKING_LABELS = (2_000, 20_000)
+KEPT_SHARE = 4
+
+#: Held-out labels that suffice for a ranking; further folds are not used.
+HELD_OUT_LABELS = 5_000
+
+#: A candidate that is worse than the best by more standard errors is no member.
+STANDARD_ERRORS = 2.0
 
 
 class Candidate(NamedTuple):
     """One combination of the settings that are chosen on held-out labels."""
 
-    alphas: tuple[float, ...]  # their probabilities are averaged
+    head: str  # "logistic" or "boosting"
     feature_scaling: str
-    normalize_embedding: bool
-    C: float
+    alpha: float
+    normalize_embedding: bool = False
+    C: float = 1.0
+    others: tuple[str, ...] = ()  # columns beside the embedding: "features", "statistics"
+
+    @property
+    def embedding(self) -> tuple[str, float]:
+        return self.feature_scaling, self.alpha
 
 
 class Fold(NamedTuple):
@@ -44,11 +67,16 @@ class Fold(NamedTuple):
     held_out: np.ndarray
 
 
-def make_candidates(classifier: Any, X: Any) -> list[Candidate]:
-    """All candidates that the parameters of a GPCAClassifier allow for X, the default first."""
-    alphas = tuple(float(alpha) for alpha in np.atleast_1d(np.asarray(classifier.alpha)))
-    middle_first = sorted(range(len(alphas)), key=lambda i: abs(i - len(alphas) // 2))
-    groups = [alphas] if classifier.combine == "average" else [(alphas[i],) for i in middle_first]
+class Member(NamedTuple):
+    """A selected candidate, its temperature, and its heads of the folds in the ranking."""
+
+    candidate: Candidate
+    temperature: float
+    heads: list[Any]
+
+
+def make_candidates(classifier: Any, X: Any, n_train: int, n_classes: int) -> list[Candidate]:
+    """All candidates that the parameters of a GPCAClassifier allow for X."""
     scalings: tuple[str, ...] = FEATURE_SCALINGS
     lowest = (X.data if sp.issparse(X) else X).min(initial=0)
     if lowest < 0:
@@ -63,15 +91,34 @@ def make_candidates(classifier: Any, X: Any) -> list[Candidate]:
         value = getattr(classifier, parameter)
         return tried if isinstance(value, str) and value == "auto" else (value,)
 
-    return [
-        Candidate(alphas=group, feature_scaling=scaling, normalize_embedding=norm, C=C)
-        for scaling, group, norm, C in itertools.product(
-            values("feature_scaling", scalings),
-            groups,
-            values("normalize_embedding", EMBEDDING_NORMS),
-            values("C", INVERSE_PENALTIES),
-        )
+    many, few_features = n_train >= MANY_LABELS, X.shape[1] <= FEW_FEATURES
+    features = values("features", (False, True) if many else (False,))
+    statistics = values("statistics", (False, True) if many and few_features else (False,))
+    cheap = many and few_features and n_train * n_classes <= BOOSTING_WORK
+    boosting = values("boosting", (False, True) if cheap else (False,))
+    alphas = sorted({float(alpha) for alpha in np.atleast_1d(np.asarray(classifier.alpha))})
+    scalings = values("feature_scaling", scalings)
+    others = [
+        tuple(name for name, used in zip(("features", "statistics"), pair, strict=True) if used)
+        for pair in itertools.product(features, statistics)
     ]
+    found: list[Candidate] = []
+    if True in boosting:
+        raw = "none" if "none" in scalings else scalings[0]
+        columns = ("features", *(["statistics"] if True in statistics else []))
+        found += [Candidate("boosting", raw, alphas[len(alphas) // 2], others=columns)]
+    if False in boosting:
+        found += [
+            Candidate("logistic", scaling, alpha, unit_rows, C, columns)
+            for scaling, columns, unit_rows, C, alpha in itertools.product(
+                scalings,
+                others,
+                values("normalize_embedding", EMBEDDING_NORMS),
+                values("C", INVERSE_PENALTIES),
+                alphas,
+            )
+        ]
+    return found
 
 
 def make_folds(
@@ -101,142 +148,152 @@ def make_folds(
     ]
 
 
-def select_candidate(
-    candidates: list[Candidate], accuracy: Callable[[Candidate], float], n_held_out: int
-) -> tuple[Candidate, float]:
-    """Return the candidate to use and its accuracy.
-
-    It is the best candidate if that beats the first by more than one standard error, else the
-    first: on a few dozen labels, the best of many candidates is mostly the luckiest.
-    """
-    scores = {}
-    for candidate in candidates:
-        scores[candidate] = accuracy(candidate)
-        report_progress("trying settings", len(scores), len(candidates))
-    best, chosen = max(scores, key=scores.__getitem__), candidates[0]
-    if is_clearly_better(scores[best], scores[chosen], n_held_out):
-        chosen = best
-    return chosen, scores[chosen]
-
-
-def is_clearly_better(accuracy: float, other: float, n_held_out: int) -> bool:
-    """Whether an accuracy on n_held_out nodes exceeds another by more than a standard error."""
-    return accuracy > other + math.sqrt(accuracy * (1 - accuracy) / n_held_out)
-
-
-class CandidateEvaluator:
-    """Fits candidates on training labels and evaluates them on held-out labels.
-
-    Embeddings are cached for the labelled nodes. Embeddings of all nodes are cached only for
-    candidates whose probabilities were computed for all nodes.
+class HeadFitter:
+    """Fits the heads of candidates and applies them to rows.
 
     Parameters
     ----------
-    embed : callable
-        ``embed(X, codes)`` yields alpha, the fitted GPCA and the embedding of X for every alpha.
-    X, codes, graph, nodes
-        Features, class codes (-1 for unlabelled), and the position of each row in the graph.
-    uses_labels : bool
-        Whether embeddings depend on the training labels.
+    grid : EmbeddingGrid
+    weights : ndarray of shape (n_rows,), optional
+        Weights of the training labels.
+    priority : ndarray of shape (n_rows,)
+        Random numbers per node; a subsample of a class consists of its smallest.
     """
 
     def __init__(
-        self,
-        embed: Callable[[Any, np.ndarray], Iterable[tuple[float, GPCA, np.ndarray]]],
-        X: Any,
-        codes: np.ndarray,
-        graph: Graph,
-        nodes: np.ndarray | None,
-        *,
-        uses_labels: bool,
+        self, grid: EmbeddingGrid, weights: np.ndarray | None, priority: np.ndarray
     ) -> None:
-        self.X, self.codes = X, codes
-        self.graph, self.nodes = graph, nodes
-        self._embed, self._uses_labels = embed, uses_labels
-        self._labeled = np.flatnonzero(codes >= 0)
-        self._labeled_position = np.cumsum(codes >= 0) - 1  # row -> position among labelled rows
-        self._labeled_embeddings: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
-        self._full_embeddings: dict[tuple[str, float], np.ndarray] = {}
-        self._scalers: dict[str, FeatureScaler] = {}
-        self._scaled: tuple[str, Any] = ("none", X)
+        self.grid, self.weights, self.statistics = grid, weights, NodeStatistics()
+        self._priority = priority
+        self._table: np.ndarray | None = None
 
-    def accuracy(
-        self, candidate: Candidate, folds: Iterable[Fold], *, smooth: bool = False
-    ) -> float:
-        """Cross-validated accuracy, optionally with correct-and-smooth."""
-        correct = []
-        for train, held_out in folds:
-            if smooth:
-                probabilities = self.probabilities(candidate, train, smooth=True)[held_out]
-            else:
-                probabilities = np.mean(
-                    [
-                        self._head(candidate, alpha, train).predict_proba(
-                            self._labeled_rows(candidate, alpha, train, held_out)
-                        )
-                        for alpha in candidate.alphas
-                    ],
-                    axis=0,
-                )
-            correct.append(probabilities.argmax(axis=1) == self.codes[held_out])
-        return float(np.mean(np.concatenate(correct)))
-
-    def fitted(self, candidate: Candidate, alpha: float, train: np.ndarray) -> tuple[GPCA, Head]:
-        """GPCA and head for one alpha, fitted on these labelled rows."""
-        gpca, _ = self._labeled_embedding(candidate.feature_scaling, alpha, train)
-        return gpca, self._head(candidate, alpha, train)
-
-    def probabilities(self, candidate: Candidate, train: np.ndarray, *, smooth: bool) -> np.ndarray:
-        """Class probabilities of all rows, from training on these labelled rows."""
-        probabilities = []
-        for alpha in candidate.alphas:
-            gpca, head = self.fitted(candidate, alpha, train)
-            key = candidate.feature_scaling, alpha
-            Z = self._full_embeddings.get(key)
-            if Z is None:
-                scaled = self.scaled(candidate.feature_scaling)
-                Z = gpca.transform(scaled, graph=self.graph, nodes=self.nodes)
-            if not self._uses_labels:  # then all folds share the embedding
-                self._full_embeddings[key] = Z
-            probabilities.append(head.predict_proba(Z))
-        mean = np.mean(probabilities, axis=0)
-        if not smooth:
-            return mean
-        graph = row_subgraph(self.graph, self.nodes)
-        return correct_and_smooth(graph, mean, self.training_codes(train))
-
-    def _head(self, candidate: Candidate, alpha: float, train: np.ndarray) -> Head:
+    def fit(
+        self, candidate: Candidate, train: np.ndarray, n_labels: int, start: Any = None
+    ) -> Any:
+        """The head of a candidate, fitted on at most ``n_labels`` of these labelled rows."""
+        rows = self._subsample(train, n_labels)
+        Z = self.grid.rows(*candidate.embedding, train, rows)
+        codes, weights = self.grid.codes[rows], None
+        if self.weights is not None:
+            weights = self.weights[rows]
+        others = self.others(candidate, rows)
+        if candidate.head == "boosting":
+            return BoostedTrees().fit(join_dense(Z, others), codes, weights)
         head = Head(candidate.C, unit_rows=candidate.normalize_embedding)
-        return head.fit(self._labeled_rows(candidate, alpha, train, train), self.codes[train])
+        return head.fit(Z, codes, weights, others=others, start=start)
 
-    def _labeled_rows(
-        self, candidate: Candidate, alpha: float, train: np.ndarray, rows: np.ndarray
-    ) -> np.ndarray:
-        _, Z = self._labeled_embedding(candidate.feature_scaling, alpha, train)
-        return Z[self._labeled_position[rows]]
+    def held_out(self, candidate: Candidate, head: Any, fold: Fold) -> np.ndarray:
+        """Probabilities of the held-out rows of a fold."""
+        Z = self.grid.rows(*candidate.embedding, fold.train, fold.held_out)
+        return apply_head(head, Z, self.others(candidate, fold.held_out))
 
-    def _labeled_embedding(
-        self, scaling: str, alpha: float, train: np.ndarray
-    ) -> tuple[GPCA, np.ndarray]:
-        labels = train.tobytes() if self._uses_labels else None
-        if (scaling, alpha, labels) not in self._labeled_embeddings:
-            for each, gpca, Z in self._embed(self.scaled(scaling), self.training_codes(train)):
-                self._labeled_embeddings[scaling, each, labels] = gpca, Z[self._labeled]
-        return self._labeled_embeddings[scaling, alpha, labels]
+    def everywhere(self, candidate: Candidate, head: Any, train: np.ndarray) -> np.ndarray:
+        """Probabilities of all rows."""
+        _, Z = self.grid.fitted(*candidate.embedding, train)
+        return apply_head(head, Z, self.others(candidate, slice(None)))
 
-    def training_codes(self, train: np.ndarray) -> np.ndarray:
-        """Class codes of all rows, -1 except for the training rows."""
-        codes = np.full(len(self.codes), UNLABELED)
-        codes[train] = self.codes[train]
-        return codes
+    def others(self, candidate: Candidate, rows: Any) -> Any:
+        """The columns beside the embedding; None if there are none."""
+        columns = []
+        if "features" in candidate.others:
+            columns.append(self.grid.scaled(candidate.feature_scaling)[rows])
+        if "statistics" in candidate.others:
+            if self._table is None:
+                graph, X = self.grid.row_graph, self.grid.data.X
+                self._table = self.statistics.fit(graph, X).transform(graph, X)
+            columns.append(self._table[rows])
+        return join_columns(columns)
 
-    def scaler(self, scaling: str) -> FeatureScaler:
-        if scaling not in self._scalers:
-            self._scalers[scaling] = FeatureScaler(scaling).fit(self.X)
-        return self._scalers[scaling]
+    def _subsample(self, train: np.ndarray, size: int) -> np.ndarray:
+        """At most ``size`` rows: the same share of each class, and at least one row."""
+        if len(train) <= size:
+            return train
+        codes = self.grid.codes[train]
+        order = np.lexsort((self._priority[train], codes))
+        counts = np.bincount(codes)
+        rank = np.empty(len(train))
+        rank[order] = np.arange(len(train)) - np.repeat(np.cumsum(counts) - counts, counts)
+        share = np.lexsort((self._priority[train], rank / counts[codes]))
+        return np.sort(train[share[:size]])
 
-    def scaled(self, scaling: str) -> Any:
-        """X with this scaling; only the last scaling is cached."""
-        if self._scaled[0] != scaling:
-            self._scaled = scaling, self.scaler(scaling).transform(self.X)
-        return self._scaled[1]
+
+def join_columns(columns: list[Any]) -> Any:
+    """One matrix of all columns, sparse if one of them is sparse; None without columns."""
+    if len(columns) < 2:
+        return columns[0] if columns else None
+    if any(sp.issparse(part) for part in columns):
+        return sp.hstack(columns, format="csr")
+    return np.hstack(columns)
+
+
+def apply_head(head: Any, Z: np.ndarray, others: Any) -> np.ndarray:
+    """Probabilities of the rows of Z and of the columns beside it."""
+    if isinstance(head, BoostedTrees):
+        return head.predict_proba(join_dense(Z, others))
+    return head.predict_proba(Z, others)
+
+
+def join_dense(Z: np.ndarray, others: Any) -> np.ndarray:
+    """Z and the columns beside it as one table."""
+    return np.hstack([Z, others.toarray() if sp.issparse(others) else others])
+
+
+def select_members(
+    candidates: list[Candidate], fitter: HeadFitter, folds: list[Fold], n_members: int
+) -> tuple[list[Member], list[Fold]]:
+    """The best candidates by their scores on held-out labels, and the folds that were used.
+
+    The score of a candidate is its accuracy plus the geometric mean of the probabilities of the
+    true classes, calibrated by one temperature. Candidates that are clearly worse than the best are
+    dropped: the difference exceeds two standard errors. With many labels or folds, all are ranked
+    on a part of them first, and the best quarter once more.
+    """
+    size = sum(len(fold.held_out) for fold in folds) / len(folds)
+    enough = folds[: max(1, math.ceil(HELD_OUT_LABELS / size))]
+    rankings = [(enough, RANKING_LABELS[1])]
+    if len(enough) > 2 or max(len(fold.train) for fold in enough) > RANKING_LABELS[0]:
+        rankings.insert(0, (enough[:2], RANKING_LABELS[0]))
+    for part, n_labels in rankings:
+        members, scores = _evaluate(candidates, fitter, part, n_labels)
+        order = np.argsort(-scores.mean(axis=1), kind="stable")
+        worse = scores[order[0]] - scores[order]
+        error = worse.std(axis=1) / math.sqrt(worse.shape[1])
+        order = order[worse.mean(axis=1) <= STANDARD_ERRORS * error]
+        n_kept = max(2 * n_members, len(candidates) // KEPT_SHARE)
+        candidates = [candidates[i] for i in sorted(order[:n_kept])]
+    return [members[i] for i in order[:n_members]], enough
+
+
+def _evaluate(
+    candidates: list[Candidate], fitter: HeadFitter, folds: list[Fold], n_labels: int
+) -> tuple[list[Member], np.ndarray]:
+    """The fitted candidates, and the score of each on every held-out node."""
+    held_out = np.concatenate([fold.held_out for fold in folds])
+    codes, rows = fitter.grid.codes[held_out], np.arange(len(held_out))
+    weights = None if fitter.weights is None else fitter.weights[held_out]
+    members: list[Member] = []
+    scores = []
+    for candidate in candidates:
+        # Neighbours in the list often differ in alpha only; then their coefficients are similar.
+        starts = [None] * len(folds)
+        if members and members[-1].candidate._replace(alpha=candidate.alpha) == candidate:
+            starts = members[-1].heads
+        heads = [
+            fitter.fit(candidate, fold.train, n_labels, start)
+            for fold, start in zip(folds, starts, strict=True)
+        ]
+        probabilities = np.concatenate(
+            [
+                fitter.held_out(candidate, head, fold)
+                for head, fold in zip(heads, folds, strict=True)
+            ]
+        )
+        temperature = fit_temperature(probabilities, codes, weights)
+        likelihood = safe_log(with_temperature(probabilities, temperature))[rows, codes]
+        mean = float(np.average(likelihood, weights=weights))
+        # The geometric mean, linearised, so that every node has a score of its own.
+        score = (probabilities.argmax(axis=1) == codes) + math.exp(mean) * (1 + likelihood - mean)
+        scores.append(score if weights is None else score * weights / weights.mean())
+        members.append(Member(candidate, temperature, heads))
+        report_progress("trying settings", len(members), len(candidates))
+    return members, np.array(scores)

@@ -2,75 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError, InputTypeError
-from ..graph import Graph
 from ..utils.checks import check_choice, check_number
 from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
+from ._embeddings import EmbeddingGrid
+from ._label_propagation import LabelPropagation
 from ._model_selection import (
     FEATURE_SCALINGS,
-    Candidate,
-    CandidateEvaluator,
+    STANDARD_ERRORS,
     Fold,
-    is_clearly_better,
+    HeadFitter,
+    Member,
+    apply_head,
+    join_columns,
     make_candidates,
     make_folds,
-    select_candidate,
+    select_members,
 )
-from ._problem import LARGEST_ALPHA, Parameters, check_n_components
+from ._problem import LARGEST_ALPHA, Parameters, TrainingData
 from .gpca import GPCA
-from .heads import correct_and_smooth
-from .path import GPCAPath
+from .heads import fit_temperature, with_temperature
 from .training_nodes import TrainingNodes
 from .validation import as_user_errors, check_features, check_held_out, check_labels, check_weights
 
-#: Parameters that GPCAPath shares with GPCA.
-PATH_PARAMETERS = ("n_components", "normalization", "ghost", "tol", "max_iter")
+#: Parameters that are True, False or "auto".
+SWITCHES = ("normalize_embedding", "features", "statistics", "boosting", "correct", "smooth")
 
-#: Parameters that GPCAPath does not have; if one is set, every alpha is fitted separately.
-SEPARATE_PARAMETERS = ("solver", "n_iter", "eigen_solver", "precision", "memory_limit")
+#: Combinations of the two steps of correct-and-smooth, in the order in which they are tried.
+LABEL_STEPS = ((False, False), (True, False), (False, True), (True, True))
+
+
+@dataclass(eq=False)
+class FittedMember:
+    """One member of the average: a head on one of the embeddings."""
+
+    embedding: int  # position in gpca_ and scalers_
+    others: tuple[str, ...]  # columns beside the embedding
+    temperature: float
+    head: Any
 
 
 class GPCAClassifier(ClassifierMixin, BaseEstimator):
-    """Semi-supervised node classifier: GPCA embeddings and logistic regression.
+    """Semi-supervised node classifier: GPCA embeddings and an average of classifiers on them.
 
-    Parameters set to ``"auto"`` are chosen by their accuracy on held-out labels: in
-    cross-validation, or on a validation set passed to ``fit``. The default value is kept unless
-    another one is better by more than one standard error.
+    Candidates are all combinations of the parameters below that are lists or ``"auto"``. Each is
+    evaluated on held-out labels: in cross-validation, or on a validation set passed to ``fit``.
+    The prediction is the mean of the probabilities of the best ``n_members`` candidates, without
+    those that are clearly worse than the best one.
 
     Parameters
     ----------
     n_components : int, default=None
         Number of components of the embedding. If None, 128, or all if there are fewer.
-    alpha : float or sequence of float, default=(5.0, 10.0, 20.0)
-        Strength of the graph regularisation, as in :class:`GPCA`.
-    combine : {"average", "select"}, default="average"
-        With several alphas: average their probabilities, or choose one alpha.
+    alpha : float or sequence of float, default=(0, 0.5, 2, 5, 10, 20, 50)
+        Strength of the graph regularisation, as in :class:`GPCA`. With several alphas and more
+        than ``2 * n_components`` features, all components are computed in one subspace of the
+        features, and all solves to a tolerance of 1e-3.
+    n_members : int, default=5
+        Number of candidates whose probabilities are averaged; 1 selects the best one.
     feature_scaling : {"auto", "l2", "none", "tfidf"}, default="auto"
         Scaling of the rows of X: to unit norm, none, or tf-idf for counts (tried only if X has no
         negative values).
     normalize_embedding : bool or "auto", default="auto"
         Whether to scale the rows of the embedding to unit norm.
     C : float or "auto", default="auto"
-        Inverse of the regularisation strength of the logistic regression.
-    correct_and_smooth : bool or "auto", default="auto"
-        Whether to propagate the training labels over the graph and correct the predicted
-        probabilities by them. This has an effect on the graph of ``fit`` only.
+        Inverse of the regularisation strength of the logistic regression; "auto" tries 1 and 10.
+    features : bool or "auto", default="auto"
+        Whether X itself is used beside its embedding; tried with at least 500 training labels.
+    statistics : bool or "auto", default="auto"
+        Whether the degree and statistics of the neighbours' features are used beside the
+        embedding; tried with at least 500 training labels and at most 64 features.
+    boosting : bool or "auto", default="auto"
+        Whether gradient boosting is used in place of logistic regression; tried with at least 500
+        training labels, at most 64 features and at most 200,000 labels times classes.
+    correct, smooth : bool or "auto", default="auto"
+        The two steps of correct-and-smooth, which propagate the errors on training labels and
+        then the labels themselves over the graph. "auto" uses a step if held-out labels are
+        predicted clearly better with it. They have an effect on the graph of ``fit`` only.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, as in scikit-learn.
     cv : int, default=5
         Number of cross-validation folds.
     random_state : int, RandomState instance or None, default=0
-        Determines the folds.
+        Determines the folds, and subsamples of many labels.
     beta, normalization, ghost, solver, n_iter, tol, max_iter, eigen_solver, precision, memory_limit
         As in :class:`GPCA`; the memory limit holds for one embedding at a time. With
-        ``beta > 0``, held-out labels add no ghost edges, so every fold has its own embeddings.
+        ``beta > 0``, held-out labels add no ghost edges, so every fold has its own embeddings. If
+        one of them is set, every embedding is a separate fit of :class:`GPCA`.
 
     Attributes
     ----------
@@ -80,18 +108,24 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         Predicted label of every row of X in ``fit``.
     label_distributions_ : ndarray of shape (n_nodes, n_classes)
         Predicted class probabilities of every row of X in ``fit``.
-    alphas_, feature_scaling_, normalize_embedding_, C_, correct_and_smooth_
-        The chosen values.
+    selected_ : list of dict
+        The settings of each member, the best one first.
+    used_ : tuple of str
+        Which of ``features``, ``statistics``, ``boosting``, ``correct`` and ``smooth`` are used.
+    temperature_ : float
+        The averaged probabilities are calibrated by raising them to the power 1 / temperature.
     validation_score_ : float
-        Accuracy of the chosen values on held-out labels; NaN if no label could be held out.
+        Accuracy on held-out labels; NaN if no label could be held out.
     gpca_ : list of GPCA
-        The fitted embeddings, one for each of ``alphas_``.
-    heads_ : list
-        The fitted logistic regressions, one for each of ``alphas_``.
-    scaler_ : object
-        The fitted feature scaling.
+        The fitted embeddings of the members.
+    scalers_ : list
+        The fitted feature scaling of each embedding.
+    members_ : list
+        The fitted members.
+    statistics_ : object or None
+        The standardisation of the statistics, if they are used.
     training_nodes_ : object or None
-        Training nodes and labels, if ``correct_and_smooth_`` is true.
+        Training nodes, if ``predict`` needs them: for ``correct``, ``smooth`` or ``statistics``.
     n_iter_ : int
         Largest number of solver iterations of the embeddings.
     n_nodes_in_ : int or None
@@ -133,12 +167,17 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self,
         n_components: int | None = None,
         *,
-        alpha: float | Sequence[float] = (5.0, 10.0, 20.0),
-        combine: str = "average",
+        alpha: float | Sequence[float] = (0.0, 0.5, 2.0, 5.0, 10.0, 20.0, 50.0),
+        n_members: int = 5,
         feature_scaling: str = "auto",
         normalize_embedding: bool | str = "auto",
         C: float | str = "auto",
-        correct_and_smooth: bool | str = "auto",
+        features: bool | str = "auto",
+        statistics: bool | str = "auto",
+        boosting: bool | str = "auto",
+        correct: bool | str = "auto",
+        smooth: bool | str = "auto",
+        class_weight: Any = None,
         cv: int = 5,
         random_state: Any = 0,
         beta: float = 0.0,
@@ -154,11 +193,16 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
-        self.combine = combine
+        self.n_members = n_members
         self.feature_scaling = feature_scaling
         self.normalize_embedding = normalize_embedding
         self.C = C
-        self.correct_and_smooth = correct_and_smooth
+        self.features = features
+        self.statistics = statistics
+        self.boosting = boosting
+        self.correct = correct
+        self.smooth = smooth
+        self.class_weight = class_weight
         self.cv = cv
         self.random_state = random_state
         self.beta = beta
@@ -173,7 +217,14 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.memory_limit = memory_limit
 
     def fit(
-        self, X: Any, y: Any, *, graph: Any = None, nodes: Any = None, validation: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        graph: Any = None,
+        nodes: Any = None,
+        validation: Any = None,
     ) -> Self:
         """Fit the embeddings and the classifier.
 
@@ -185,6 +236,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             Labels; -1 for unlabelled nodes. Missing values (None, NaN, masked, empty text, and
             the words NA and null) also mean unlabelled. If the graph has node ids, a Series is
             matched by its index.
+        sample_weight : array-like of shape (n_nodes,), default=None
+            Weights of the labels in the training and in the evaluation of candidates. They do not
+            change the embeddings.
         graph : Graph or object that converts to one, default=None
             The graph; None for no edges.
         nodes : array-like of int, default=None
@@ -211,10 +265,10 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(
                 f"y has the one class {self.classes_.tolist()[0]!r}; at least 2 are needed"
             )
+        with as_user_errors():
+            seed = check_random_state(self.random_state).randint(2**31)
         if validation is None:
             train = np.flatnonzero(codes >= 0)
-            with as_user_errors():
-                seed = check_random_state(self.random_state).randint(2**31)
             folds = make_folds(codes, self.cv, np.random.default_rng(seed), nodes)
         else:
             if np.asarray(validation).dtype == bool:  # a mask has one value per row
@@ -222,10 +276,26 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             held_out = check_held_out(validation, codes, self.classes_)
             train = np.flatnonzero((codes >= 0) & ~held_out)
             folds = [Fold(train, np.flatnonzero(held_out))]
-        embed = partial(self._embed, graph=graph, nodes=nodes)
-        evaluator = CandidateEvaluator(embed, X, codes, graph, nodes, uses_labels=self.beta > 0)
-        chosen = self._select(evaluator, folds)
-        self._learn(evaluator, chosen, train)
+        if sample_weight is not None:
+            sample_weight = align_to_rows(sample_weight, graph, nodes, index, "sample_weight")
+        weights = self._weights(sample_weight, codes, train)
+        data = TrainingData(X, graph, nodes, codes, with_graph, self.matched_by_id_)
+        candidates = make_candidates(self, X, len(train), len(self.classes_))
+        if graph.n_edges == 0:  # then all alphas give the same embedding
+            first = candidates[-1].alpha
+            candidates = [one._replace(alpha=first) for one in candidates]
+            candidates = list(dict.fromkeys(candidates))
+        grid = EmbeddingGrid(make_gpca(self, 0.0), [one.alpha for one in candidates], data)
+        priority = np.random.default_rng(seed).random(graph.n_nodes)
+        fitter = HeadFitter(grid, weights, priority if nodes is None else priority[nodes])
+        if folds:
+            members, folds = select_members(candidates, fitter, folds, self.n_members)
+        else:
+            middle = len(candidates) // 2
+            members = [Member(candidates[middle], 1.0, [])]
+        grid.keep_only({member.candidate.embedding for member in members})
+        correct, smooth = self._evaluate(fitter, members, folds)
+        self._learn(fitter, members, train, correct=correct, smooth=smooth)
         return self
 
     def predict_proba(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
@@ -249,21 +319,28 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=False)
         n_rows = X.shape[0]
         graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
-        X = self.scaler_.transform(X)
         known = None if self.training_nodes_ is None else self.training_nodes_.in_graph(graph)
         if known is not None:
             X, nodes, codes = known.with_training_nodes(X, nodes)
-        probabilities = np.mean(
-            [
-                head.predict_proba(gpca.transform(X, graph=graph, nodes=nodes))
-                for gpca, head in zip(self.gpca_, self.heads_, strict=True)
-            ],
-            axis=0,
-        )
-        if known is not None:
-            subgraph = row_subgraph(graph, nodes)
-            probabilities = correct_and_smooth(subgraph, probabilities, codes)
-        return probabilities[:n_rows]
+        scaled = [scaler.transform(X) for scaler in self.scalers_]
+        embeddings = [
+            gpca.transform(rows, graph=graph, nodes=nodes)
+            for gpca, rows in zip(self.gpca_, scaled, strict=True)
+        ]
+        subgraph = row_subgraph(graph, nodes)
+        table = None if self.statistics_ is None else self.statistics_.transform(subgraph, X)
+        found = []
+        for member in self.members_:
+            columns = {"features": scaled[member.embedding], "statistics": table}
+            others = [columns[name] for name in member.others]
+            Z = embeddings[member.embedding]
+            probabilities = apply_head(member.head, Z, join_columns(others))
+            found.append(with_temperature(probabilities, member.temperature))
+        mean = np.mean(found, axis=0)
+        if known is not None and ("correct" in self.used_ or "smooth" in self.used_):
+            steps = {name: name in self.used_ for name in ("correct", "smooth")}
+            mean = LabelPropagation(subgraph, codes).apply(mean, **steps)
+        return with_temperature(mean, self.temperature_)[:n_rows]
 
     def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """Predict the class labels for the nodes of any graph.
@@ -319,83 +396,128 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"alpha={self.alpha!r} must be a number or a list of numbers")
         for alpha in alphas:
             check_number("alpha", alpha, 0, LARGEST_ALPHA, advice="use alpha=0 to ignore the graph")
-        check_choice("combine", self.combine, ("average", "select"))
+        check_number("n_members", self.n_members, 1, integer=True, advice="5 is the default")
         check_choice("feature_scaling", self.feature_scaling, ("auto", *FEATURE_SCALINGS))
-        for name in ("normalize_embedding", "correct_and_smooth"):
+        for name in SWITCHES:
             value = getattr(self, name)
             if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
                 raise InputError(f"{name}={value!r} must be True, False or 'auto'")
         if not (isinstance(self.C, str) and self.C == "auto"):
             check_number("C", self.C, 1e-12, advice="use C='auto' to choose it by accuracy")
         check_number("cv", self.cv, 2, integer=True, advice="5 is the default")
+        balanced = isinstance(self.class_weight, str) and self.class_weight == "balanced"
+        if not (balanced or self.class_weight is None or isinstance(self.class_weight, dict)):
+            raise InputError(
+                f"class_weight={self.class_weight!r} must be None, 'balanced' or a dict from "
+                f"classes to weights"
+            )
         Parameters.of(make_gpca(self, float(alphas[0])))
 
     # -- fit ------------------------------------------------------------------------------
 
-    def _select(self, evaluator: CandidateEvaluator, folds: list[Fold]) -> Candidate:
-        """Choose the settings on the held-out labels of the folds."""
-        candidates = make_candidates(self, evaluator.X)
-        chosen, score = candidates[0], float("nan")
-        smooth = self.correct_and_smooth is True
-        if folds:
-            n_held_out = sum(len(fold.held_out) for fold in folds)
-            accuracy = partial(evaluator.accuracy, folds=folds)
-            chosen, score = select_candidate(candidates, accuracy, n_held_out)
-            if self.correct_and_smooth is not False:
-                smoothed = accuracy(chosen, smooth=True)
-                smooth = smooth or is_clearly_better(smoothed, score, n_held_out)
-                score = smoothed if smooth else score
-        self.alphas_ = chosen.alphas
-        self.feature_scaling_ = chosen.feature_scaling
-        self.normalize_embedding_ = chosen.normalize_embedding
-        self.C_ = chosen.C
-        self.correct_and_smooth_ = smooth
-        self.validation_score_ = score
+    def _weights(
+        self, sample_weight: Any, codes: np.ndarray, train: np.ndarray
+    ) -> np.ndarray | None:
+        """Weight of each labelled row by sample_weight and class_weight; None if all are equal."""
+        if sample_weight is None and self.class_weight is None:
+            return None
+        weights = np.ones(len(codes))
+        if sample_weight is not None:
+            weights = check_weights(sample_weight, len(codes)).astype(np.float64)
+            if not weights[train].any():
+                raise InputError("sample_weight is 0 for all labelled rows; give some a weight")
+        if self.class_weight is not None:
+            with as_user_errors():
+                by_class = compute_class_weight(
+                    self.class_weight, classes=self.classes_, y=self.classes_[codes[train]]
+                )
+            weights = weights * np.where(codes >= 0, by_class[codes], 0.0)
+        return weights
+
+    def _evaluate(
+        self, fitter: HeadFitter, members: list[Member], folds: list[Fold]
+    ) -> tuple[bool, bool]:
+        """Choose the steps of correct-and-smooth on held-out labels, and the temperature."""
+        wanted = (self.correct, self.smooth)
+        variants = [
+            steps
+            for steps in LABEL_STEPS
+            if all(w == "auto" or w == used for w, used in zip(wanted, steps, strict=True))
+        ]
+        self.temperature_, self.validation_score_ = 1.0, float("nan")
+        if not folds:
+            return variants[0]
+        found: dict[tuple[bool, bool], list[np.ndarray]] = {steps: [] for steps in variants}
+        grid = fitter.grid
+        for i, fold in enumerate(folds):
+            mean = np.mean(
+                [
+                    with_temperature(
+                        fitter.everywhere(one.candidate, one.heads[i], fold.train), one.temperature
+                    )
+                    for one in members
+                ],
+                axis=0,
+            )
+            labels = LabelPropagation(grid.row_graph, grid.training_codes(fold.train))
+            for correct, smooth in variants:
+                after = labels.apply(mean, correct=correct, smooth=smooth)
+                found[correct, smooth].append(after[fold.held_out])
+        held_out = np.concatenate([fold.held_out for fold in folds])
+        codes = grid.codes[held_out]
+        weights = None if fitter.weights is None else fitter.weights[held_out]
+        joined = {steps: np.concatenate(parts) for steps, parts in found.items()}
+        chosen = variants[0]
+        for steps in variants[1:]:
+            if is_clearly_better(joined[steps], joined[chosen], codes):
+                chosen = steps
+        probabilities = joined[chosen]
+        self.temperature_ = fit_temperature(probabilities, codes, weights)
+        correct = probabilities.argmax(axis=1) == codes
+        self.validation_score_ = float(np.average(correct, weights=weights))
         return chosen
 
-    def _learn(self, evaluator: CandidateEvaluator, chosen: Candidate, train: np.ndarray) -> None:
-        """Fit the chosen settings on all training labels."""
-        fitted = [evaluator.fitted(chosen, alpha, train) for alpha in self.alphas_]
-        self.scaler_ = evaluator.scaler(chosen.feature_scaling)
-        self.gpca_ = [gpca for gpca, _ in fitted]
-        self.heads_ = [head for _, head in fitted]
+    def _learn(
+        self,
+        fitter: HeadFitter,
+        members: list[Member],
+        train: np.ndarray,
+        *,
+        correct: bool,
+        smooth: bool,
+    ) -> None:
+        """Fit the members on all training labels and predict all rows."""
+        grid, found = fitter.grid, []
+        pairs = list(dict.fromkeys(member.candidate.embedding for member in members))
+        self.scalers_ = [grid.scaler(scaling) for scaling, _ in pairs]
+        self.gpca_ = [grid.fitted(*pair, train)[0] for pair in pairs]
         self.n_iter_ = max(gpca.n_iter_ for gpca in self.gpca_)
-        # Training labels are needed at prediction time only for correct-and-smooth.
+        self.members_ = []
+        for candidate, temperature, heads in members:
+            head = fitter.fit(candidate, train, len(train), heads[0] if heads else None)
+            place = pairs.index(candidate.embedding)
+            self.members_.append(FittedMember(place, candidate.others, temperature, head))
+            probabilities = fitter.everywhere(candidate, head, train)
+            found.append(with_temperature(probabilities, temperature))
+        self.selected_ = [member.candidate._asdict() for member in members]
+        names = {name for member in members for name in member.candidate.others}
+        names |= {"boosting"} if any(m.candidate.head == "boosting" for m in members) else set()
+        names |= {name for name, used in (("correct", correct), ("smooth", smooth)) if used}
+        self.used_ = tuple(name for name in SWITCHES if name in names)
+        self.statistics_ = fitter.statistics if "statistics" in names else None
+        data = grid.data
+        # Training rows are needed at prediction time as neighbours, and for their labels.
         self.training_nodes_: TrainingNodes | None = None
-        if self.correct_and_smooth_:
-            nodes = evaluator.nodes
-            rows = None if nodes is None else evaluator.scaled(chosen.feature_scaling)
-            codes = evaluator.training_codes(train)
-            self.training_nodes_ = TrainingNodes(evaluator.graph, nodes, rows, codes)
-        distributions = evaluator.probabilities(chosen, train, smooth=self.correct_and_smooth_)
-        self.label_distributions_ = distributions
-        self.transduction_ = self.classes_[distributions.argmax(axis=1)]
-
-    def _embed(
-        self, X: Any, y: np.ndarray, *, graph: Graph, nodes: np.ndarray | None
-    ) -> Iterator[tuple[float, GPCA, np.ndarray]]:
-        """Yield alpha, the fitted GPCA and the embedding for every alpha.
-
-        With many features, one GPCAPath for all alphas is faster. With few, a separate fit
-        computes Z along with W, while a path needs one more solve for each Z.
-        """
-        alphas = [float(alpha) for alpha in np.unique(np.asarray(self.alpha))]
-        first = make_gpca(self, alphas[0])
-        has_defaults = all(
-            getattr(self, name) == getattr(GPCA(), name) for name in SEPARATE_PARAMETERS
-        )
-        k = check_n_components(first.n_components, X)
-        strategy = Parameters.of(first).strategy(X, k)
-        if len(alphas) > 1 and has_defaults and strategy == "lanczos":
-            shared = {name: getattr(self, name) for name in PATH_PARAMETERS}
-            path = GPCAPath(alphas=alphas, betas=(self.beta,), **shared)
-            path.fit(X, y, graph=graph, nodes=nodes)
-            for alpha in alphas:
-                yield alpha, *path.fitted(alpha, self.beta)
-            return
-        for alpha in alphas:
-            gpca = make_gpca(self, alpha)
-            yield alpha, gpca, gpca.fit_transform(X, y, graph=graph, nodes=nodes)
+        if correct or smooth or (self.statistics_ is not None and data.nodes is not None):
+            rows = None if data.nodes is None else data.X
+            codes = grid.training_codes(train)
+            self.training_nodes_ = TrainingNodes(data.graph, data.nodes, rows, codes)
+        mean = np.mean(found, axis=0)
+        if correct or smooth:
+            labels = LabelPropagation(grid.row_graph, grid.training_codes(train))
+            mean = labels.apply(mean, correct=correct, smooth=smooth)
+        self.label_distributions_ = with_temperature(mean, self.temperature_)
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -407,3 +529,12 @@ def make_gpca(classifier: GPCAClassifier, alpha: float) -> GPCA:
     """An unfitted GPCA with the parameters of a classifier and this alpha."""
     names = [name for name in GPCA().get_params() if name != "alpha"]
     return GPCA(alpha=alpha, **{name: getattr(classifier, name) for name in names})
+
+
+def is_clearly_better(probabilities: np.ndarray, others: np.ndarray, codes: np.ndarray) -> bool:
+    """Whether probabilities predict more of the classes right than others do.
+
+    The difference of the accuracies must exceed two standard errors.
+    """
+    gained = (probabilities.argmax(axis=1) == codes) * 1.0 - (others.argmax(axis=1) == codes)
+    return bool(gained.mean() > STANDARD_ERRORS * gained.std() / np.sqrt(len(gained)))

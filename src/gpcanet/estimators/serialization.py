@@ -14,7 +14,9 @@ import scipy.sparse as sp
 from ..errors import InputError, InputTypeError, UserError
 from ..graph import Graph
 from ..utils.tensor_file import read_tensor_file, write_tensor_file
-from .classifier import GPCAClassifier
+from ._boosting import BoostedTrees
+from ._node_statistics import NodeStatistics
+from .classifier import FittedMember, GPCAClassifier
 from .gpca import GPCA
 from .heads import FeatureScaler, Head
 from .training_nodes import TrainingNodes
@@ -23,7 +25,12 @@ from .training_nodes import TrainingNodes
 ESTIMATORS = {"GPCA": GPCA, "GPCAClassifier": GPCAClassifier}
 
 #: Dataclasses: saved as their fields.
-RECORDS = {"FeatureScaler": FeatureScaler, "Head": Head, "TrainingNodes": TrainingNodes}
+RECORDS = {
+    record.__name__: record
+    for record in (
+        BoostedTrees, FeatureScaler, FittedMember, Head, NodeStatistics, TrainingNodes
+    )
+}  # fmt: skip
 
 #: Kind of the files of ``gpcanet.nn.save_model``.
 NETWORK = "network"

@@ -8,6 +8,7 @@ from .eigen import (
     leading_eigenpairs_of,
 )
 from .features import CenteredFeatures, extreme_exponent, row_chunks, times_power_of_two
+from .interpolation import solutions_by_columns
 from .operators.base import BlockOperator
 from .operators.ghost import GhostForm
 from .operators.half_precision import HalfPropagation
@@ -45,5 +46,6 @@ __all__ = [
     "parallel_sum",
     "row_chunks",
     "sharing_pays",
+    "solutions_by_columns",
     "times_power_of_two",
 ]

@@ -229,6 +229,42 @@ def sample_points(smallest: float, largest: float, tol: float) -> np.ndarray | N
     return None
 
 
+def solutions_by_columns(
+    P: Propagation, B: np.ndarray, alphas: list[float], tol: float
+) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield (I + alpha L)^-1 B for several alphas from one recurrence, by blocks of columns.
+
+    Each block comes with its columns; its shape is (n_alphas, n, n_columns), and it is valid until
+    the next one. ``tol`` is the largest error of (I + alpha L)^-1 as a function of the eigenvalues
+    of L. The alphas are positive and ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> P = Propagation(np.array([0, 1, 2]), np.array([1, 0]))  # a single edge
+    >>> [(_, F)] = solutions_by_columns(P, np.array([[1.0], [3.0]]), [1.0], 1e-9)
+    >>> F.round(6).ravel()
+    array([1.5, 2.5])
+    """
+    n, w = B.shape
+    lengths = [series_length(alpha, tol) + 1 for alpha in alphas]
+    coefficients = np.zeros((len(alphas), max(lengths)), B.dtype)
+    for row, alpha, length in zip(coefficients, alphas, lengths, strict=True):
+        c = alpha / (1 + alpha)
+        root = math.sqrt(1 - c * c)
+        row[:length] = 2 * (1 - c) / root * (c / (1 + root)) ** np.arange(length)
+        row[0] /= 2
+    P = P.for_blocks_of(w)
+    B = P.scaled(P.to_internal(B), 1.0)
+    most = BLOCK_BYTES // ((2 * len(alphas) + TERMS) * n * B.itemsize)
+    columns = max(1, min(w, COLUMNS, most))
+    workspace = Workspace(coefficients, (n, columns), B.dtype)
+    for part in _parts(w, columns):
+        sums, _ = _sums_of_series(P, B[:, part], coefficients, workspace)
+        yield part, np.stack([P.from_internal(F, B) for F in sums])
+        report_progress("solving for all alphas", part.stop, w)
+
+
 def _lagrange(points: np.ndarray, where: np.ndarray) -> np.ndarray:
     """Lagrange polynomials of ``points`` at ``where``, one row per place."""
     apart = where[:, None] - points

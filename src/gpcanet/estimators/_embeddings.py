@@ -1,0 +1,197 @@
+"""Embeddings of GPCAClassifier for all feature scalings and alphas, from shared passes.
+
+With many features, the components of all alphas are computed in one subspace of the features. It
+is spanned by approximate leading components for alpha = 0 and for a usual alpha.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..graph import Graph
+from ..linalg import (
+    CenteredFeatures,
+    Propagation,
+    Solver,
+    one_blas_thread,
+    solutions_by_columns,
+    times_power_of_two,
+)
+from ..utils.labels import UNLABELED
+from ._alignment import row_subgraph
+from ._fit import Eigenpairs, Fit, eigenpairs_of
+from ._problem import Parameters, Problem, TrainingData, check_n_components
+from .gpca import GPCA
+from .heads import FeatureScaler
+
+#: Parameters of GPCA that need their own fit for every alpha unless they have their default.
+SEPARATE_PARAMETERS = (
+    "beta", "normalization", "solver", "n_iter", "tol", "max_iter", "eigen_solver", "precision",
+    "memory_limit",
+)  # fmt: skip
+
+#: alphas whose leading components span the subspace for all alphas.
+SUBSPACE_ALPHAS = (0.0, 10.0)
+
+#: Steps of the subspace iteration.
+SUBSPACE_STEPS = 2
+
+#: Tolerance of the solves that all alphas share, and of the embeddings that are kept.
+SHARED_TOL = 1e-3
+
+
+class Shared(NamedTuple):
+    """The components of all alphas for one feature scaling."""
+
+    problem: Problem
+    eigenpairs: dict[float, Eigenpairs]
+
+
+class EmbeddingGrid:
+    """Embeddings for pairs of a feature scaling and an alpha.
+
+    For the labelled rows they are cached; for all rows they are computed on request.
+
+    Parameters
+    ----------
+    template : GPCA
+        Its parameters, apart from alpha, are those of all embeddings.
+    alphas : list of float
+    data : TrainingData
+        Labels are the class codes of all labelled rows.
+    """
+
+    def __init__(self, template: GPCA, alphas: list[float], data: TrainingData) -> None:
+        assert data.labels is not None
+        self.data, self.codes = data, data.labels
+        self._template, self._alphas = template, sorted(set(alphas))
+        self._uses_labels = template.beta > 0
+        default = GPCA()
+        self._shares = len(self._alphas) > 1 and not isinstance(template.n_components, float)
+        self._shares &= all(
+            getattr(template, name) == getattr(default, name) for name in SEPARATE_PARAMETERS
+        )
+        self._labeled = np.flatnonzero(self.codes >= 0)
+        self._position = np.cumsum(self.codes >= 0) - 1  # row -> position among labelled rows
+        self._cached: dict[tuple[Any, ...], np.ndarray] = {}
+        self._fitted: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
+        self._shared: dict[str, Shared] = {}
+        self._scalers: dict[str, FeatureScaler] = {}
+        self._scaled: tuple[str, Any] = ("none", data.X)
+
+    @property
+    def row_graph(self) -> Graph:
+        return row_subgraph(self.data.graph, self.data.nodes)
+
+    def scaler(self, scaling: str) -> FeatureScaler:
+        if scaling not in self._scalers:
+            self._scalers[scaling] = FeatureScaler(scaling).fit(self.data.X)
+        return self._scalers[scaling]
+
+    def scaled(self, scaling: str) -> Any:
+        """X with this scaling; only the last scaling is cached."""
+        if self._scaled[0] != scaling:
+            self._scaled = scaling, self.scaler(scaling).transform(self.data.X)
+        return self._scaled[1]
+
+    def training_codes(self, train: np.ndarray) -> np.ndarray:
+        """Class codes of all rows, UNLABELED except for the training rows."""
+        codes = np.full(len(self.codes), UNLABELED)
+        codes[train] = self.codes[train]
+        return codes
+
+    def rows(self, scaling: str, alpha: float, train: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Z of some labelled rows; with ghost edges, those of the training rows."""
+        key = self._key(scaling, alpha, train)
+        if key not in self._cached:
+            if self._shares:
+                self._share(scaling)
+            else:
+                self._cached[key] = self.fitted(scaling, alpha, train)[1][self._labeled]
+                if key[2] is not None:  # the rows of other folds are not needed again
+                    del self._fitted[key]
+        return self._cached[key][self._position[rows]]
+
+    def fitted(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[GPCA, np.ndarray]:
+        """The fitted GPCA and Z of all rows."""
+        key = self._key(scaling, alpha, train)
+        if key not in self._fitted:
+            self._fitted[key] = self._fit(scaling, alpha, train)
+        return self._fitted[key]
+
+    def keep_only(self, pairs: set[tuple[str, float]]) -> None:
+        """Forget all embeddings except those of some pairs of scaling and alpha."""
+        for cache in (self._cached, self._fitted):
+            for key in [key for key in cache if key[:2] not in pairs]:
+                del cache[key]  # type: ignore[attr-defined]
+
+    def _key(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[Any, ...]:
+        return scaling, alpha, train.tobytes() if self._uses_labels else None
+
+    def _fit(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[GPCA, np.ndarray]:
+        X, data = self.scaled(scaling), self.data
+        gpca = GPCA(**{**self._template.get_params(), "alpha": alpha})
+        if not self._shares:
+            labels = self.training_codes(train) if self._uses_labels else None
+            return gpca, gpca.fit_transform(X, labels, graph=data.graph, nodes=data.nodes)
+        if scaling not in self._shared:
+            self._share(scaling)
+        gpca.tol = SHARED_TOL
+        problem, eigenpairs = self._shared[scaling]
+        fit, found = Fit(problem.at(alpha, 0.0)), eigenpairs[alpha]
+        embedding = fit.embed(found.vectors)
+        learned = fit.learned(found, embedding) | data._replace(X=X).attributes(beta=0.0)
+        gpca.__dict__.update(learned, n_features_in_=X.shape[1])
+        return gpca, times_power_of_two(embedding.Z, problem.exponent)
+
+    def _share(self, scaling: str) -> None:
+        """Compute the components of all alphas, and Z of the labelled rows."""
+        X = self.scaled(scaling)
+        k = int(check_n_components(self._template.n_components, X))
+        parameters = Parameters.of(self._template, alpha=self._alphas[-1], tol=SHARED_TOL)
+        problem = Problem(parameters, self.row_graph, X, n_components=k, strategy="formed")
+        features, P = problem.features, problem.propagation()
+        n, d = X.shape
+        width = len(SUBSPACE_ALPHAS) * k
+        with one_blas_thread():
+            if width < d:
+                Q = _leading_subspace(features, P, k)
+                B = np.ascontiguousarray(features @ Q, dtype=problem.dtype)
+            else:
+                Q, B = None, features.columns(slice(0, d))
+            width = B.shape[1]
+            positive = [alpha for alpha in self._alphas if alpha > 0]
+            products = np.zeros((len(self._alphas), width, width))
+            solved = np.empty((len(self._alphas), len(self._labeled), width), problem.dtype)
+            if self._alphas[0] == 0:
+                products[0], solved[0] = B.T @ B, B[self._labeled]
+            offset = len(self._alphas) - len(positive)
+            for part, blocks in solutions_by_columns(P, B, positive, SHARED_TOL):
+                for i, F in enumerate(blocks, offset):
+                    products[i, :, part], solved[i, :, part] = B.T @ F, F[self._labeled]
+            found = {}
+            for alpha, product, F in zip(self._alphas, products, solved, strict=True):
+                values, vectors, trace = eigenpairs_of((product + product.T) / 2, k)
+                Z = F @ vectors.astype(F.dtype)
+                self._cached[scaling, alpha, None] = times_power_of_two(Z, problem.exponent)
+                vectors = vectors if Q is None else Q @ vectors
+                found[alpha] = Eigenpairs(values, vectors, trace if Q is None else None)
+        self._shared[scaling] = Shared(problem, found)
+
+
+def _leading_subspace(X: CenteredFeatures, P: Propagation, k: int) -> np.ndarray:
+    """Orthonormal columns close to the k leading components of each of SUBSPACE_ALPHAS."""
+    start = np.random.default_rng(0).standard_normal((X.shape[1], k)).astype(X.dtype)
+    spans = []
+    for alpha in SUBSPACE_ALPHAS:
+        solver = Solver(P, alpha, tol=0.01) if alpha else None
+        Q = start
+        for _ in range(SUBSPACE_STEPS):
+            F = X @ Q
+            Q = X.transposed_dot(F if solver is None else solver.apply(F))
+            Q = np.linalg.qr(Q)[0]
+        spans.append(Q)
+    return np.linalg.qr(np.hstack(spans))[0].astype(X.dtype)

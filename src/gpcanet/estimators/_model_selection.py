@@ -23,7 +23,7 @@ FEATURE_SCALINGS = ("l2", "none", "tfidf")
 EMBEDDING_NORMS = (False, True)
 
 #: Values tried for C="auto".
-INVERSE_PENALTIES = (1.0, 10.0)
+INVERSE_PENALTIES = (0.1, 1.0, 10.0)
 
 #: Number of training labels from which X beside the embedding and boosting are tried.
 MANY_LABELS = 500

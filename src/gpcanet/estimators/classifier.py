@@ -76,7 +76,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     normalize_embedding : bool or "auto", default="auto"
         Whether to scale the rows of the embedding to unit norm.
     C : float or "auto", default="auto"
-        Inverse of the regularisation strength of the logistic regression; "auto" tries 1 and 10.
+        Inverse of the regularisation strength of the logistic regression; "auto" tries 0.1, 1
+        and 10.
     features : bool or "auto", default="auto"
         Whether X itself is used beside its embedding; tried with at least 500 training labels.
     statistics : bool or "auto", default="auto"

@@ -8,10 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from ..linalg import one_blas_thread
@@ -19,8 +18,8 @@ from ..linalg import one_blas_thread
 #: Size of Z up to which a head is trained with one BLAS thread.
 ONE_THREAD_SIZE = 1_000_000
 
-#: Relative accuracy of the logistic regressions; more does not change predictions.
-HEAD_TOL = 1e-3
+#: Largest gradient of a logistic regression at its end, and number of its iterations.
+HEAD_TOL, MAX_ITER = 3e-4, 300
 
 #: Range of the temperature that calibrates probabilities.
 TEMPERATURES = (0.1, 10.0)
@@ -55,10 +54,11 @@ class FeatureScaler:
 
 @dataclass(eq=False)
 class Head:
-    """Logistic regression on an embedding Z, optionally with more columns beside it.
+    """Multinomial logistic regression on an embedding Z, optionally with more columns beside it.
 
-    Rows of Z are scaled to unit norm each (``unit_rows``) or by one common factor; the other
-    columns have one factor of their own. Like FeatureScaler, a head stores arrays only.
+    The objective is that of scikit-learn's LogisticRegression. Rows of Z are scaled to unit norm
+    each (``unit_rows``) or by one common factor; the other columns have one factor of their own.
+    Like FeatureScaler, a head stores arrays only.
     """
 
     C: float
@@ -66,8 +66,7 @@ class Head:
     unit_rows: bool
     scale: float = 1.0
     others_scale: float = 1.0
-    coefficients: np.ndarray | None = None
-    intercepts: np.ndarray | None = None
+    coefficients: np.ndarray | None = None  # of shape (n_columns + 1, n_classes), intercepts last
 
     def fit(
         self,
@@ -85,39 +84,85 @@ class Head:
         if others is not None:
             squares = others.multiply(others) if sp.issparse(others) else others**2
             self.others_scale = 1 / (float(np.sqrt(squares.sum() / len(codes))) or 1.0)
-        regression = LogisticRegression(C=self.C, max_iter=1000, tol=HEAD_TOL, warm_start=True)
-        if start is not None and start.coefficients is not None and start.intercepts is not None:
-            rows = slice(None) if len(start.intercepts) > 2 else slice(1, None)
-            regression.coef_ = start.coefficients[rows].copy()
-            regression.intercept_ = start.intercepts[rows].copy()
+        first = None if start is None else start.coefficients
         with one_blas_thread() if Z.size <= ONE_THREAD_SIZE else nullcontext():
-            regression.fit(self.columns(Z, others), codes, weights)
-        self.coefficients, self.intercepts = regression.coef_, regression.intercept_
-        if len(self.intercepts) == 1:  # for two classes, scikit-learn omits the first row, zeros
-            self.coefficients = np.vstack([np.zeros_like(self.coefficients), self.coefficients])
-            self.intercepts = np.append(np.zeros_like(self.intercepts), self.intercepts)
+            self.coefficients = fit_logistic(
+                self._blocks(Z, others), codes, weights, C=self.C, start=first
+            )
         return self
 
     def predict_proba(self, Z: np.ndarray, others: Any = None) -> np.ndarray:
         assert self.coefficients is not None
-        k = Z.shape[1]
-        logits = self.scale_rows(Z) @ self.coefficients[:, :k].T + self.intercepts
-        if others is not None:
-            logits += others @ (self.others_scale * self.coefficients[:, k:].T)
-        return softmax(logits, axis=1)
+        return softmax(_logits(self._blocks(Z, others), self.coefficients), axis=1)
 
-    def columns(self, Z: np.ndarray, others: Any) -> Any:
-        """Scaled Z and the other columns as one matrix, sparse if the others are."""
-        Z = self.scale_rows(Z).astype(np.float64)
-        if others is None:
-            return Z
-        others = others * self.others_scale
-        if sp.issparse(others):
-            return sp.hstack([sp.csr_array(Z), others], format="csr")
-        return np.hstack([Z, others])
+    def _blocks(self, Z: np.ndarray, others: Any) -> list[Any]:
+        """Scaled Z and the scaled other columns."""
+        Z = self.scale_rows(Z)
+        return [Z] if others is None else [Z, others * self.others_scale]
 
     def scale_rows(self, Z: np.ndarray) -> np.ndarray:
-        return normalize(Z) if self.unit_rows else Z * self.scale
+        if not self.unit_rows:
+            return Z * self.scale
+        norms = np.sqrt(np.einsum("ij,ij->i", Z, Z))
+        return Z / np.where(norms > 0, norms, 1)[:, None]
+
+
+def fit_logistic(
+    blocks: list[Any],
+    codes: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    C: float,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
+    """Coefficients of a logistic regression on blocks of columns, the intercepts in the last row.
+
+    Minimises the weighted mean of the negative log-likelihood plus ||W||^2 / (2 C n). For two
+    classes the coefficients of the first are 0, as in scikit-learn.
+    """
+    n, n_classes = len(codes), int(codes.max()) + 1
+    free = slice(0 if n_classes > 2 else 1, n_classes)
+    n_columns = sum(block.shape[1] for block in blocks)
+    weights = np.ones(n) if weights is None else weights
+    penalty, shares = 1 / (C * weights.sum()), (weights / weights.sum())[:, None]
+    dtype, rows = blocks[0].dtype, np.arange(n)
+    transposed = [block.T.tocsr() if sp.issparse(block) else block.T for block in blocks]
+
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        W = np.zeros((n_columns + 1, n_classes))
+        W[:, free] = flat.reshape(n_columns + 1, -1)
+        logits = _logits(blocks, W.astype(dtype))
+        logits -= logits.max(axis=1, keepdims=True)
+        of_true = logits[rows, codes]
+        np.exp(logits, out=logits)
+        totals = logits.sum(axis=1)
+        loss = shares[:, 0] @ (np.log(totals) - of_true).astype(np.float64)
+        logits /= totals[:, None]
+        logits[rows, codes] -= 1
+        logits *= shares.astype(dtype)
+        slope = np.vstack([*(part @ logits for part in transposed), logits.sum(axis=0)])
+        slope = slope.astype(np.float64)
+        slope[:-1] += penalty * W[:-1]
+        loss += penalty / 2 * float(np.vdot(W[:-1], W[:-1]))
+        return loss, slope[:, free].ravel()
+
+    W = np.zeros((n_columns + 1, n_classes))
+    first = W if start is None or start.shape != W.shape else start
+    options = {"maxiter": MAX_ITER, "gtol": HEAD_TOL, "ftol": 0.0}
+    found = minimize(
+        objective, first[:, free].ravel(), jac=True, method="L-BFGS-B", options=options
+    )
+    W[:, free] = found.x.reshape(n_columns + 1, -1)
+    return W
+
+
+def _logits(blocks: list[Any], W: np.ndarray) -> np.ndarray:
+    logits, begin = W[-1], 0
+    for block in blocks:
+        end = begin + block.shape[1]
+        logits = logits + block @ W[begin:end]
+        begin = end
+    return logits
 
 
 def with_temperature(probabilities: np.ndarray, temperature: float) -> np.ndarray:

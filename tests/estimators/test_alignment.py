@@ -72,7 +72,7 @@ def test_probabilities_of_a_subset_equal_rows_of_all_probabilities(case, smooth)
     n = graph.n_nodes
     nodes = rng.permutation(n)
     parameters = {"feature_scaling": "none", "C": 1.0, "cv": 2, "tol": 1e-10}
-    model = GPCAClassifier(2, correct_and_smooth=smooth, **parameters)
+    model = GPCAClassifier(2, correct=smooth, smooth=smooth, **parameters)
     model.fit(X[nodes], y[nodes], graph=graph, nodes=nodes)
     whole = np.empty((n, 2))
     whole[nodes] = model.label_distributions_
@@ -88,7 +88,7 @@ def test_probabilities_of_a_subset_equal_rows_of_all_probabilities(case, smooth)
 def test_correct_and_smooth_does_not_depend_on_the_order_of_rows(case):
     graph, X, y, rng = case
     parameters = {"feature_scaling": "none", "C": 1.0, "cv": 2, "tol": 1e-10}
-    model = GPCAClassifier(2, correct_and_smooth=True, **parameters).fit(X, y, graph=graph)
+    model = GPCAClassifier(2, correct=True, smooth=True, **parameters).fit(X, y, graph=graph)
     order = rng.permutation(graph.n_nodes)
     permuted = model.predict_proba(X[order], graph=graph, nodes=order)
     np.testing.assert_allclose(permuted, model.label_distributions_[order], rtol=0, atol=1e-6)
@@ -238,7 +238,7 @@ def test_a_graph_with_its_nodes_in_another_order_is_the_same(case):
     order = rng.permutation(n)
     other = graph.subgraph(order)
     parameters = {"feature_scaling": "none", "C": 1.0, "cv": 2, "tol": 1e-10}
-    model = GPCAClassifier(2, correct_and_smooth=True, **parameters)
+    model = GPCAClassifier(2, correct=True, smooth=True, **parameters)
     model.fit(frame, labels, graph=graph)
     some = order[: rng.integers(1, n + 1)] if graph.n_edges else order
     found = model.predict_proba(frame.iloc[some], graph=other)

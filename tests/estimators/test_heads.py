@@ -8,7 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from truth import random_features
 
-from gpcanet.estimators.heads import FeatureScaler, Head
+from gpcanet.estimators import heads
+from gpcanet.estimators.heads import FeatureScaler, Head, fit_temperature, with_temperature
 
 X = random_features()
 COUNTS = np.abs(X).round()
@@ -16,14 +17,30 @@ COUNTS = np.abs(X).round()
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("unit_rows", [False, True])
-def test_head_equals_logistic_regression_of_scikit_learn(n_classes, unit_rows):
+@pytest.mark.parametrize("others", [None, COUNTS, sp.csr_array(COUNTS)])
+def test_head_equals_logistic_regression_of_scikit_learn(n_classes, unit_rows, others, monkeypatch):
+    monkeypatch.setattr(heads, "HEAD_TOL", 1e-9)
     codes = np.arange(40) % n_classes
-    head = Head(0.7, unit_rows=unit_rows).fit(X, codes)
+    weights = np.random.default_rng(0).random(40)
+    head = Head(0.7, unit_rows=unit_rows).fit(X, codes, weights, others=others)
     rows = normalize(X) if unit_rows else X / np.sqrt((X**2).sum(axis=1).mean())
-    regression = LogisticRegression(C=0.7, max_iter=1000).fit(rows, codes)
-    np.testing.assert_allclose(
-        head.predict_proba(X), regression.predict_proba(rows), rtol=1e-9, atol=1e-12
-    )
+    if others is not None:
+        rows = np.hstack([rows, COUNTS / np.sqrt((COUNTS**2).sum(axis=1).mean())])
+    regression = LogisticRegression(C=0.7, max_iter=10_000, tol=1e-9).fit(rows, codes, weights)
+    expected = regression.predict_proba(rows)
+    np.testing.assert_allclose(head.predict_proba(X, others), expected, rtol=1e-5)
+    again = Head(0.7, unit_rows=unit_rows).fit(X, codes, weights, others=others, start=head)
+    np.testing.assert_allclose(again.predict_proba(X, others), expected, rtol=1e-5)
+
+
+def test_temperature_has_the_largest_likelihood():
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.ones(4), 5000)
+    sharp = probabilities**2 / np.sum(probabilities**2, axis=1, keepdims=True)
+    codes = np.array([rng.choice(4, p=row) for row in sharp])
+    temperature = fit_temperature(probabilities, codes)
+    assert temperature == pytest.approx(0.5, abs=0.03)
+    np.testing.assert_allclose(with_temperature(probabilities, 0.5), sharp, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

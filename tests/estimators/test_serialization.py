@@ -52,10 +52,10 @@ EMBEDDINGS = {
 }
 
 
-def classifier(y=Y, features=X, graph=GRAPH, **parameters):
+def classifier(y=Y, rows=X, graph=GRAPH, **parameters):
     """A classifier with few candidates, so that fit is fast."""
     parameters = {"C": 0.3, "feature_scaling": "l2", "cv": 2} | parameters
-    return lambda: GPCAClassifier(3, **parameters).fit(features, y, graph=graph)
+    return lambda: GPCAClassifier(3, **parameters).fit(rows, y, graph=graph)
 
 
 CLASSIFIERS = {
@@ -65,17 +65,19 @@ CLASSIFIERS = {
     "text": classifier(TEXT),
     "fixed text": classifier(np.array(["b", "a", "c"])[Y % 3]),
     "large integers": classifier(np.where(Y >= 0, 10**12 * Y, -1)),
-    "tfidf": classifier(features=COUNTS, feature_scaling="tfidf"),
-    "sparse tfidf": classifier(features=sp.csr_array(COUNTS), feature_scaling="tfidf"),
+    "tfidf": classifier(rows=COUNTS, feature_scaling="tfidf"),
+    "sparse tfidf": classifier(rows=sp.csr_array(COUNTS), feature_scaling="tfidf"),
     "l2": classifier(feature_scaling="l2", normalize_embedding=True),
     "no scaling": classifier(feature_scaling="none", normalize_embedding=False, C=0.5),
-    "corrected": classifier(correct_and_smooth=True),
-    "corrected, with names": classifier(TEXT, graph=NAMED, correct_and_smooth=True),
+    "corrected": classifier(correct=True, smooth=True),
+    "corrected, with names": classifier(TEXT, graph=NAMED, correct=True, smooth=True),
+    "statistics": classifier(features=True, statistics=True, class_weight={0: 2.0, 1: 1}),
+    "boosting": classifier(boosting=True, statistics=True),
     "labels": classifier(beta=0.3, normalization="rw"),
     "one alpha": classifier(alpha=4),
-    "selected": classifier(alpha=[1, 5.0], combine="select"),
-    "single": classifier(features=X.astype(np.float32)),
-    "nodes": lambda: GPCAClassifier(3, C=1.0, cv=2, correct_and_smooth=True).fit(
+    "selected": classifier(alpha=[1, 5.0], n_members=1),
+    "single": classifier(rows=X.astype(np.float32)),
+    "nodes": lambda: GPCAClassifier(3, C=1.0, cv=2, correct=True).fit(
         X[5:35], Y[5:35], graph=GRAPH, **PART
     ),
 }
@@ -163,7 +165,7 @@ def test_classifier_without_correct_and_smooth_stores_no_training_nodes(tmp_path
     sizes = []
     for times in (1, 50):
         model = classifier(
-            np.tile(Y, times), np.tile(X, (times, 1)), graph=None, correct_and_smooth=False
+            np.tile(Y, times), np.tile(X, (times, 1)), graph=None, correct=False, smooth=False
         )()
         save_model(model, tmp_path / f"{times}.safetensors")
         sizes.append((tmp_path / f"{times}.safetensors").stat().st_size)

@@ -17,6 +17,9 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 #: With more classes, the most frequent confusions are listed instead of the whole matrix.
 MAX_COLUMNS = 12
 
+#: Bins of the probability of the predicted class, for the calibration error.
+CALIBRATION_BINS = 15
+
 #: Total length of the column headings that fits a terminal of 80 columns.
 MAX_HEADING_LENGTH = 34
 
@@ -29,6 +32,7 @@ class ClassificationReport:
     truth: np.ndarray
     predicted: np.ndarray
     description: str = "nodes"  # of the evaluated nodes
+    confidence: np.ndarray | None = None  # probability of the predicted class
 
     @property
     def accuracy(self) -> float:
@@ -40,6 +44,15 @@ class ClassificationReport:
         n_correct = int(np.sum(self.truth == self.predicted))
         found = binomtest(n_correct, len(self.truth)).proportion_ci(method="wilson")
         return float(found.low), float(found.high)
+
+    @property
+    def calibration_error(self) -> float | None:
+        """Expected calibration error: the mean difference of confidence and accuracy, by bins."""
+        if self.confidence is None:
+            return None
+        bins = np.minimum((self.confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+        difference = self.confidence - (self.truth == self.predicted)
+        return float(np.abs(np.bincount(bins, difference)).sum() / len(self.truth))
 
     @property
     def largest_class(self) -> float:
@@ -72,6 +85,7 @@ class ClassificationReport:
             "accuracy": self.accuracy,
             "interval95": list(self.interval),
             "n_nodes": len(self.truth),
+            "calibration_error": self.calibration_error,
             "largest_class": self.largest_class,
             "per_class": self.per_class,
             "classes": self.classes,
@@ -80,11 +94,13 @@ class ClassificationReport:
 
     def to_table(self) -> Group:
         low, high = (100 * bound for bound in self.interval)
+        error = self.calibration_error
         headline = Text.assemble(
             (f"accuracy {100 * self.accuracy:.1f} %", "bold"),
             f" on {len(self.truth):,} {self.description}\n"
             f"(95 % interval {low:.1f} to {high:.1f}; largest class alone: "
             f"{100 * self.largest_class:.1f} %)\n",
+            *([] if error is None else [f"expected calibration error {100 * error:.1f} %\n"]),
         )
         return Group(headline, self._class_table(), "", self._confusion_table())
 

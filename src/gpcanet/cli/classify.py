@@ -102,11 +102,9 @@ def _selected(model: GPCAClassifier) -> dict[str, Any]:
     """Settings that the classifier has chosen, for the JSON output."""
     return {
         "selected": {
-            "alphas": list(model.alphas_),
-            "feature_scaling": model.feature_scaling_,
-            "normalize_embedding": model.normalize_embedding_,
-            "C": model.C_,
-            "correct_and_smooth": bool(model.correct_and_smooth_),
+            "members": model.selected_,
+            "used": list(model.used_),
+            "temperature": model.temperature_,
         }
     }
 
@@ -199,4 +197,6 @@ def _evaluate(
         codes[name] = len(codes)
     truth = np.array([codes[name] for name in names])
     predicted = probabilities[nodes].argmax(axis=1)
-    return ClassificationReport([str(name) for name in codes], truth, predicted, description)
+    return ClassificationReport(
+        [str(name) for name in codes], truth, predicted, description, probabilities[nodes].max(axis=1)
+    )

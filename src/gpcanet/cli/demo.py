@@ -82,7 +82,10 @@ def _methods(data: Dataset) -> list[tuple[str, Callable[[], np.ndarray]]]:
         return model.transduction_
 
     # Only C is selected, so that the rows differ in alpha alone.
-    plain = {"feature_scaling": "l2", "normalize_embedding": False, "correct_and_smooth": False}
+    plain = {
+        "feature_scaling": "l2", "normalize_embedding": False, "n_members": 1, "correct": False,
+        "smooth": False,
+    }  # fmt: skip
     return [
         ("features alone (PCA)", lambda: classify(False, alpha=0.0, **plain)),
         ("graph alone (label propagation)", lambda: _propagate_labels(data)),

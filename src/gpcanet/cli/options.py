@@ -263,7 +263,7 @@ class ClassifySettings(GPCASettings):
             "--alpha",
             "-a",
             metavar="<float>",
-            help="Strength of graph regularisation; repeat it to average [5, 10 and 20].",
+            help="Strength of graph regularisation; repeat it to try several [0 to 50].",
         ),
     ] = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +46,8 @@ HELD_OUT_LABELS = 5_000
 STANDARD_ERRORS = 2.0
 
 
-class Candidate(NamedTuple):
+@dataclass(frozen=True)
+class Candidate:
     """One combination of the settings that are chosen on held-out labels."""
 
     head: str  # "logistic" or "boosting"
@@ -276,7 +278,7 @@ def _evaluate(
     for candidate in candidates:
         # Neighbours in the list often differ in alpha only; then their coefficients are similar.
         starts = [None] * len(folds)
-        if members and members[-1].candidate._replace(alpha=candidate.alpha) == candidate:
+        if members and replace(members[-1].candidate, alpha=candidate.alpha) == candidate:
             starts = members[-1].heads
         heads = [
             fitter.fit(candidate, fold.train, n_labels, start)

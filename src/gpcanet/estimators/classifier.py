@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from ._label_propagation import LabelPropagation
 from ._model_selection import (
     FEATURE_SCALINGS,
     STANDARD_ERRORS,
+    Candidate,
     Fold,
     HeadFitter,
     Member,
@@ -46,8 +47,8 @@ LABEL_STEPS = ((False, False), (True, False), (False, True), (True, True))
 class FittedMember:
     """One member of the average: a head on one of the embeddings."""
 
+    settings: Candidate
     embedding: int  # position in gpca_ and scalers_
-    others: tuple[str, ...]  # columns beside the embedding
     temperature: float
     head: Any
 
@@ -284,7 +285,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         candidates = make_candidates(self, X, len(train), len(self.classes_))
         if graph.n_edges == 0:  # then all alphas give the same embedding
             first = candidates[-1].alpha
-            candidates = [one._replace(alpha=first) for one in candidates]
+            candidates = [replace(one, alpha=first) for one in candidates]
             candidates = list(dict.fromkeys(candidates))
         grid = EmbeddingGrid(make_gpca(self, 0.0), [one.alpha for one in candidates], data)
         priority = np.random.default_rng(seed).random(graph.n_nodes)
@@ -333,7 +334,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         found = []
         for member in self.members_:
             columns = {"features": scaled[member.embedding], "statistics": table}
-            others = [columns[name] for name in member.others]
+            others = [columns[name] for name in member.settings.others]
             Z = embeddings[member.embedding]
             probabilities = apply_head(member.head, Z, join_columns(others))
             found.append(with_temperature(probabilities, member.temperature))
@@ -389,6 +390,11 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             return float(np.mean(correct))
         sample_weight = align_to_rows(sample_weight, *rows, index, "sample_weight")
         return float(np.average(correct, weights=check_weights(sample_weight, n_rows)[labeled]))
+
+    @property
+    def selected_(self) -> list[dict[str, Any]]:
+        """The settings of each member, the best one first."""
+        return [asdict(member.settings) for member in self.members_]
 
     def check_parameters(self) -> None:
         """Raise if a parameter has a value that is not allowed."""
@@ -497,10 +503,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         for candidate, temperature, heads in members:
             head = fitter.fit(candidate, train, len(train), heads[0] if heads else None)
             place = pairs.index(candidate.embedding)
-            self.members_.append(FittedMember(place, candidate.others, temperature, head))
+            self.members_.append(FittedMember(candidate, place, temperature, head))
             probabilities = fitter.everywhere(candidate, head, train)
             found.append(with_temperature(probabilities, temperature))
-        self.selected_ = [member.candidate._asdict() for member in members]
         names = {name for member in members for name in member.candidate.others}
         names |= {"boosting"} if any(m.candidate.head == "boosting" for m in members) else set()
         names |= {name for name, used in (("correct", correct), ("smooth", smooth)) if used}

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from ..graph import Graph
 from ..utils.available_memory import available_bytes
+from ._embeddings import SUBSPACE_ALPHAS
 from ._model_selection import make_candidates
 from ._problem import Parameters, Problem, check_n_components
 from .classifier import GPCAClassifier, make_gpca
@@ -42,20 +43,21 @@ def fit_bytes(model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labeled: int
 
 def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labeled: int) -> int:
     """A fit of GPCA, the scaled X it is given, and the cached embeddings."""
-    candidates = make_candidates(model, X)
-    embeddings = {(c.feature_scaling, alpha) for c in candidates for alpha in c.alphas}
+    candidates = make_candidates(model, X, 0, 2)
+    embeddings = {candidate.embedding for candidate in candidates}
     scalings = {scaling for scaling, _ in embeddings}
-    gpca, item, scaled = make_gpca(model, candidates[0].alphas[0]), X.dtype.itemsize, 0
+    n_alphas = len({alpha for _, alpha in embeddings})
+    gpca, item, scaled = make_gpca(model, candidates[0].alpha), X.dtype.itemsize, 0
     if scalings != {"none"}:
         scaled = X.nnz * (item + 4) if sp.issparse(X) else X.size * item
     if "tfidf" in scalings and not sp.issparse(X):  # a sparse copy
         scaled += int(np.count_nonzero(X)) * (item + 4)
-    # Whole embeddings of the chosen candidate, and the labelled rows of all candidates. With
-    # ghost edges every fold has its own embeddings.
+    # Whole embeddings of the members, and the labelled rows of all embeddings, which are computed
+    # from solutions for all alphas. With ghost edges every fold has its own embeddings.
     n_parts = model.cv + 1 if model.beta > 0 else 1
-    n_rows = max(len(c.alphas) for c in candidates) * X.shape[0]
-    n_rows += n_parts * len(embeddings) * n_labeled
     width = check_n_components(gpca.n_components, X)
+    n_rows = min(model.n_members, len(embeddings)) * X.shape[0]
+    n_rows += (n_parts * len(embeddings) + len(SUBSPACE_ALPHAS) * n_alphas) * n_labeled
     return fit_bytes(gpca, graph, X) + scaled + int(n_rows * width * item)
 
 

@@ -15,6 +15,7 @@ from ..errors import InputError, InputTypeError, UserError
 from ..graph import Graph
 from ..utils.tensor_file import read_tensor_file, write_tensor_file
 from ._boosting import BoostedTrees
+from ._model_selection import Candidate
 from ._node_statistics import NodeStatistics
 from .classifier import FittedMember, GPCAClassifier
 from .gpca import GPCA
@@ -28,7 +29,7 @@ ESTIMATORS = {"GPCA": GPCA, "GPCAClassifier": GPCAClassifier}
 RECORDS = {
     record.__name__: record
     for record in (
-        BoostedTrees, FeatureScaler, FittedMember, Head, NodeStatistics, TrainingNodes
+        BoostedTrees, Candidate, FeatureScaler, FittedMember, Head, NodeStatistics, TrainingNodes
     )
 }  # fmt: skip
 
@@ -157,6 +158,8 @@ def encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, list | tuple):
         items = [encode(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]
         return {"$type": "tuple", "items": items} if isinstance(value, tuple) else items
+    if isinstance(value, dict):  # class weights, whose keys need not be text
+        return {"$type": "dict", "items": encode(list(value.items()), name, arrays)}
     kind = type(value)
     if kind in ESTIMATORS.values():
         learned = {
@@ -206,6 +209,8 @@ def decode(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
             return arrays[fields["name"]]
         case "text":
             return np.array(fields["items"], dtype=object if fields["object"] else str)
+        case "dict":
+            return dict(fields["items"])
         case "tuple":
             return tuple(fields["items"])
         case "Graph":

@@ -30,8 +30,9 @@ def bench(
     parts: Annotated[
         str,
         typer.Option(
-            help="step, bandwidth, eigen, path, embed, command, first_use, generate, large_graph, "
-            "growth, gcn_epoch, cluster_gcn or deep_gcn; several separated by commas [all]."
+            help="step, bandwidth, eigen, path, embed, prediction, command, first_use, generate, "
+            "large_graph, growth, gcn_epoch, cluster_gcn or deep_gcn; several separated by commas "
+            "[all]."
         ),
     ] = "",
     size: Annotated[
@@ -50,6 +51,9 @@ def bench(
     work_dir: Annotated[
         Path | None, typer.Option(help="Folder in which generated graphs are kept [the cache].")
     ] = None,
+    datasets: Annotated[
+        str, typer.Option(help="Graphs of the part prediction, separated by commas [all].")
+    ] = "",
     page_only: Annotated[
         bool, typer.Option("--page-only", help="Only write the page from existing results.")
     ] = False,
@@ -71,6 +75,7 @@ def bench(
         out=out,
         docs=docs,
         work_dir=work_dir,
+        datasets=tuple(name.strip() for name in datasets.split(",") if name.strip()),
         page_only=page_only,
         force=force,
         data_dir=data_dir,
@@ -87,6 +92,7 @@ def run(
     out: Path,
     docs: Path | None,
     work_dir: Path | None,
+    datasets: tuple[str, ...],
     page_only: bool,
     force: bool,
     data_dir: Path | None,
@@ -111,6 +117,7 @@ def run(
         log=console.note,
         data_dir=data_dir,
         offline=offline,
+        datasets=datasets,
     )
     for number, name in enumerate(parts, 1):
         console.note(f"{name} ({number} of {len(parts)})")

@@ -107,3 +107,4 @@ class Config:
     log: Callable[[str], None]
     data_dir: Path | None = None
     offline: bool | None = None
+    datasets: tuple[str, ...] = ()  # graphs of the part prediction; all if empty

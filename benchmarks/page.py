@@ -188,6 +188,25 @@ def _deep_gcn(results: Results) -> str:
     return markdown_table(("layers", "weights", "test accuracy (sd)", "best epoch"), rows)
 
 
+def _prediction(results: Results) -> str:
+    """Mean and worst score of the splits, and seconds, for each graph and method."""
+    graphs = {name: graph for name, graph in results["graphs"].items() if "methods" in graph}
+    methods = list(dict.fromkeys(name for graph in graphs.values() for name in graph["methods"]))
+    rows = []
+    for name, graph in graphs.items():
+        cells = []
+        for method in methods:
+            found = graph["methods"].get(method, {})
+            cell = "-"
+            if "scores" in found:
+                scores = [100 * value for value in found["scores"]]
+                cell = f"{statistics.fmean(scores):.1f} ({min(scores):.1f}), "
+                cell += seconds(found["seconds"])
+            cells.append(cell)
+        rows.append((name, *cells))
+    return markdown_table(("", *methods), rows)
+
+
 def _listed(numbers: Iterable[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
 
@@ -197,6 +216,7 @@ TABLES = {
     "step": lambda results: timing_table(results["methods"]),
     "bandwidth": _bandwidth,
     "embed": _embed,
+    "prediction": _prediction,
     "path": _path,
     "large_graph": _large_graph,
     "exponents": _exponents,

@@ -26,6 +26,7 @@ PARTS = {
     "eigen": "eigen",
     "path": "path",
     "embed": "embed",
+    "prediction": "prediction",
     "command": "command",
     "first_use": "first_use",
     "generate": "generation",

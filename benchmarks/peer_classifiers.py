@@ -43,11 +43,11 @@ def score(y: np.ndarray, probabilities: np.ndarray, metric: str) -> float:
     return float(np.mean(probabilities.argmax(axis=1) == y))
 
 
-def _result(data: Dataset, metric: str, probabilities: np.ndarray, seconds: float) -> Result:
-    scores = [
+def make_result(data: Dataset, metric: str, probabilities: np.ndarray, seconds: float) -> Result:
+    validation, test = (
         score(data.y[nodes], probabilities[nodes], metric) for nodes in (data.validation, data.test)
-    ]
-    return Result(*scores, seconds)
+    )
+    return Result(validation, test, seconds)
 
 
 def logistic_regression(data: Dataset, metric: str, features: Any = None) -> Result:
@@ -58,7 +58,7 @@ def logistic_regression(data: Dataset, metric: str, features: Any = None) -> Res
     for C in INVERSE_PENALTIES:
         model = LogisticRegression(C=C, max_iter=500, tol=1e-3)
         model.fit(X[data.train], data.y[data.train])
-        results.append(_result(data, metric, model.predict_proba(X), 0.0))
+        results.append(make_result(data, metric, model.predict_proba(X), 0.0))
     seconds = time.perf_counter() - start
     return max(results, key=lambda result: result.validation)._replace(seconds=seconds)
 
@@ -77,8 +77,7 @@ def sgc(data: Dataset, metric: str) -> Result:
 def network(data: Dataset, metric: str, kind: str) -> Result:
     """A GCN or an APPNP of two layers, tuned on the validation nodes; seconds of one training."""
     runs = [
-        _train(data, metric, kind, lr, dropout)
-        for lr, dropout in product(LEARNING_RATES, DROPOUTS)
+        _train(data, metric, kind, lr, dropout) for lr, dropout in product(LEARNING_RATES, DROPOUTS)
     ]
     seconds = float(np.mean([run.seconds for run in runs]))
     return max(runs, key=lambda run: run.validation)._replace(seconds=seconds)
@@ -136,7 +135,7 @@ def _train(data: Dataset, metric: str, kind: str, lr: float, dropout: float) -> 
             best, kept = found, probabilities
         if waited >= PATIENCE:
             break
-    return _result(data, metric, kept, time.perf_counter() - start)
+    return make_result(data, metric, kept, time.perf_counter() - start)
 
 
 PEERS = {

@@ -21,7 +21,7 @@ def gpcanet(capsys, monkeypatch):
 
 @pytest.fixture
 def small_search(monkeypatch):
-    """Let a classifier try one setting instead of ninety: what is tested here is the command."""
+    """Let a classifier try few settings: what is tested here is the command."""
     monkeypatch.setattr("gpcanet.estimators._model_selection.FEATURE_SCALINGS", ("l2",))
     monkeypatch.setattr("gpcanet.estimators._model_selection.EMBEDDING_NORMS", (False,))
     monkeypatch.setattr("gpcanet.estimators._model_selection.INVERSE_PENALTIES", (0.3,))

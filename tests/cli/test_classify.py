@@ -44,7 +44,7 @@ def relabel(args, labels, **columns):
 @pytest.fixture(scope="module")
 def blocks(tmp_path_factory):
     """A graph with noise enough for mistakes."""
-    return write_blocks(tmp_path_factory.mktemp("blocks"), signal=0.7)
+    return write_blocks(tmp_path_factory.mktemp("blocks"), signal=0.4)
 
 
 # -- predictions -------------------------------------------------------------------------------
@@ -68,8 +68,17 @@ def test_split_of_a_dataset_is_used(gpcanet):
     assert report["accuracy"] == sklearn.metrics.accuracy_score(truth, guessed)
     assert report["confusion"] == sklearn.metrics.confusion_matrix(truth, guessed).tolist()
     assert (values["nodes"], values["features"], values["labelled"]) == (1797, 64, 1797)
-    assert values["selected"]["alphas"] == [10.0]
-    assert values["selected"]["C"] == 0.3
+    selected = values["selected"]
+    assert [member["alpha"] for member in selected["members"]] == [10.0]
+    assert (selected["used"], selected["temperature"]) == (list(model.used_), model.temperature_)
+    confidence = model.label_distributions_[data.test].max(axis=1)
+    bins = np.minimum((15 * confidence).astype(int), 14)
+    error = sum(
+        np.mean(bins == i)
+        * abs(np.mean(confidence[bins == i]) - np.mean((truth == guessed)[bins == i]))
+        for i in np.unique(bins)
+    )
+    assert report["calibration_error"] == pytest.approx(error)
 
 
 def test_without_a_split_the_report_uses_held_out_labels_and_predictions_use_all(gpcanet, blocks):

@@ -10,9 +10,9 @@ from truth import dense_P, dense_solve
 from gpcanet import GPCA, GPCAClassifier, Graph
 from gpcanet.datasets import block_model
 from gpcanet.estimators import _model_selection
+from gpcanet.estimators._ensemble import is_clearly_better
 from gpcanet.estimators._label_propagation import SMOOTHING_ALPHA, LabelPropagation
 from gpcanet.estimators._model_selection import HeadFitter, make_folds
-from gpcanet.estimators.classifier import is_clearly_better
 
 # One candidate without temperature: held-out labels do not change the predictions.
 FIXED = {
@@ -126,7 +126,7 @@ def test_the_mean_of_the_best_members_is_predicted(data, y):
         parts.append(p / p.sum(axis=1, keepdims=True))
     mean = np.mean(parts, axis=0) ** (1 / average.temperature_)
     mean /= mean.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(average.label_distributions_, mean, atol=1e-6)
+    np.testing.assert_allclose(average.label_distributions_, mean, atol=1e-4)  # tol of float32
 
 
 def test_validation_nodes_are_not_used_for_training(data, y):
@@ -214,7 +214,7 @@ def test_correct_and_smooth_equal_the_dense_formula(graph):
     labels = LabelPropagation(graph, codes)
     np.testing.assert_allclose(labels.correct(P0), corrected, atol=1e-8)
     np.testing.assert_allclose(labels.smooth(corrected), smoothed, atol=1e-8)
-    both = labels.apply(P0, correct=True, smooth=True)
+    both = labels.apply(P0, True, True)
     np.testing.assert_allclose(both, smoothed, atol=1e-8)
 
 
@@ -270,7 +270,7 @@ def test_with_many_labels_candidates_are_ranked_on_a_part_of_them(data, monkeypa
 
     monkeypatch.setattr(HeadFitter, "fit", watched)
     model = GPCAClassifier(8).fit(data.X, data.y, graph=data.graph, validation=np.arange(100))
-    n_candidates = 2 * 2 * 3 * 7  # scalings, norms, values of C, alphas
+    n_candidates = 2 * 2 * 4 * 7  # scalings, norms, values of C, alphas
     assert sizes[:n_candidates] == [40] * n_candidates
     assert 5 <= sizes.count(80) <= n_candidates // 4
     assert sizes.count(300) == len(model.members_)
@@ -282,9 +282,7 @@ def test_class_weights_and_sample_weights(data, y):
     weighted.fit(data.X, y, graph=data.graph)
     plain = GPCAClassifier(8, **FIXED).fit(data.X, y, graph=data.graph)
     assert np.sum(weighted.transduction_ == 0) > np.sum(plain.transduction_ == 0)
-    same = GPCAClassifier(8, **FIXED).fit(
-        data.X, y, np.where(y == 0, 50.0, 1.0), graph=data.graph
-    )
+    same = GPCAClassifier(8, **FIXED).fit(data.X, y, np.where(y == 0, 50.0, 1.0), graph=data.graph)
     np.testing.assert_allclose(same.label_distributions_, weighted.label_distributions_)
     balanced = GPCAClassifier(8, **FIXED, class_weight="balanced")
     balanced.fit(data.X, y, graph=data.graph)  # all classes have ten labels
@@ -317,6 +315,4 @@ def test_with_many_features_the_shared_subspace_is_close_to_separate_fits():
         reference = GPCA(8, alpha=gpca.alpha).fit(data.X, graph=data.graph)
         np.testing.assert_allclose(gpca.components_ @ gpca.components_.T, np.eye(8), atol=1e-6)
         # The leading eigenvalues are reached to a few per cent.
-        np.testing.assert_allclose(
-            gpca.eigenvalues_.sum(), reference.eigenvalues_.sum(), rtol=0.05
-        )
+        np.testing.assert_allclose(gpca.eigenvalues_.sum(), reference.eigenvalues_.sum(), rtol=0.05)

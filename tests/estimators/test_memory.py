@@ -34,8 +34,8 @@ else:
     N_NODES, WIDTH, N_EDGES = 30_000, 256, 100_000
     X = rng.random((N_NODES, WIDTH), dtype=np.float32)
     y, n_labelled = rng.integers(2, size=N_NODES), N_NODES
-    model = GPCAClassifier(normalize_embedding=False, C=0.3, correct_and_smooth=False, cv=2,
-                           tol=1e-2)
+    model = GPCAClassifier(normalize_embedding=False, C=0.3, features=False, correct=False,
+                           smooth=False, cv=2)
 graph = Graph.from_edge_index(rng.integers(0, N_NODES, (2, N_EDGES)), n_nodes=N_NODES,
                               each_once=True)
 with Memory() as memory:
@@ -248,16 +248,17 @@ def test_estimate_of_a_classifier_counts_its_copies_and_embeddings():
     X[:, :100] = 1
     whole, row = 1000 * 4 * 4, 4 * 4
     copies = X.nbytes + 100_000 * 8
-    assert bytes_beyond_gpca(X) == copies + 3 * whole
-    assert bytes_beyond_gpca(X, 50) == copies + 3 * whole + 9 * 50 * row
-    assert bytes_beyond_gpca(X, 50, alpha=1) == copies + whole + 3 * 50 * row
-    assert bytes_beyond_gpca(X, 50, combine="select") == copies + whole + 9 * 50 * row
+    # Five members; 21 embeddings of labelled rows; solutions in a subspace of twice their width.
+    assert bytes_beyond_gpca(X) == copies + 5 * whole
+    assert bytes_beyond_gpca(X, 50) == copies + 5 * whole + (21 + 2 * 7) * 50 * row
+    assert bytes_beyond_gpca(X, 50, alpha=1) == copies + 3 * whole + (3 + 2) * 50 * row
+    assert bytes_beyond_gpca(X, 50, n_members=1) == copies + whole + (21 + 2 * 7) * 50 * row
     ghosts = 2 * X.nbytes  # at most all nodes are labelled
-    expected = copies + ghosts + 3 * whole + 4 * 9 * 50 * row
+    expected = copies + ghosts + 5 * whole + (4 * 21 + 2 * 7) * 50 * row
     assert bytes_beyond_gpca(X, 50, beta=0.1, cv=3) == expected
-    assert bytes_beyond_gpca(-X, 50) == X.nbytes + 3 * whole + 6 * 50 * row  # no tf-idf
-    assert bytes_beyond_gpca(X, 50, feature_scaling="none") == 3 * whole + 3 * 50 * row
-    assert bytes_beyond_gpca(sp.csr_array(X)) == 100_000 * 8 + 3 * whole
+    assert bytes_beyond_gpca(-X, 50) == X.nbytes + 5 * whole + (14 + 14) * 50 * row  # no tf-idf
+    assert bytes_beyond_gpca(X, 50, feature_scaling="none") == 5 * whole + (7 + 14) * 50 * row
+    assert bytes_beyond_gpca(sp.csr_array(X)) == 100_000 * 8 + 5 * whole
 
 
 def test_note_for_a_classifier_depends_on_the_number_of_labels(monkeypatch):
@@ -266,4 +267,4 @@ def test_note_for_a_classifier_depends_on_the_number_of_labels(monkeypatch):
     X = np.abs(X)
     assert memory_note(GPCAClassifier(4), graph, X) is None
     sentence = memory_note(GPCAClassifier(4), graph, X, 10**7)
-    assert sentence == "this will take about 2.8 GiB of memory"
+    assert sentence == "this will take about 10.5 GiB of memory"

@@ -165,7 +165,15 @@ def test_classifier_without_correct_and_smooth_stores_no_training_nodes(tmp_path
     sizes = []
     for times in (1, 50):
         model = classifier(
-            np.tile(Y, times), np.tile(X, (times, 1)), graph=None, correct=False, smooth=False
+            np.tile(Y, times),
+            np.tile(X, (times, 1)),
+            graph=None,
+            n_members=1,
+            features=False,
+            statistics=False,
+            boosting=False,
+            correct=False,
+            smooth=False,
         )()
         save_model(model, tmp_path / f"{times}.safetensors")
         sizes.append((tmp_path / f"{times}.safetensors").stat().st_size)

@@ -198,5 +198,9 @@ def _evaluate(
     truth = np.array([codes[name] for name in names])
     predicted = probabilities[nodes].argmax(axis=1)
     return ClassificationReport(
-        [str(name) for name in codes], truth, predicted, description, probabilities[nodes].max(axis=1)
+        [str(name) for name in codes],
+        truth,
+        predicted,
+        description,
+        probabilities[nodes].max(axis=1),
     )

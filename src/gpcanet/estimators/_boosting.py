@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -48,7 +48,10 @@ class BoostedTrees:
         self.features = np.where(leaf, 0, nodes["feature_idx"]).astype(np.int32)
         self.thresholds = np.where(leaf, np.inf, nodes["num_threshold"])
         self.children = np.stack(
-            [np.where(leaf, own, nodes[side].astype(np.int64) + offsets) for side in ("left", "right")]
+            [
+                np.where(leaf, own, nodes[side].astype(np.int64) + offsets)
+                for side in ("left", "right")
+            ]
         )
         self.values = np.where(leaf, nodes["value"], 0.0)
         self.roots = begins[:-1].reshape(len(trees), -1)
@@ -57,7 +60,7 @@ class BoostedTrees:
         return self
 
     def predict_proba(self, table: np.ndarray) -> np.ndarray:
-        assert self.roots is not None and self.baseline is not None
+        assert self.roots is not None
         logits = np.empty((len(table), self.roots.shape[1]))
         for begin in range(0, len(table), ROWS):
             rows = slice(begin, begin + ROWS)
@@ -68,14 +71,15 @@ class BoostedTrees:
 
     def _sums(self, table: np.ndarray) -> np.ndarray:
         """Sums of the leaves that the rows of the table reach."""
-        assert self.features is not None and self.thresholds is not None
-        assert self.children is not None and self.values is not None and self.roots is not None
+        assert self.roots is not None
+        arrays: Any = (self.features, self.thresholds, self.children, self.values)
+        features, thresholds, children, values = arrays
         total = np.zeros((len(table), self.roots.shape[1]))
         every = np.arange(len(table))[:, None]
         for roots in self.roots:
             node = np.broadcast_to(roots, total.shape)
             for _ in range(self.depth):
-                right = table[every, self.features[node]] > self.thresholds[node]
-                node = self.children[right.astype(np.int64), node]
-            total += self.values[node]
+                right = table[every, features[node]] > thresholds[node]
+                node = children[right.astype(np.int64), node]
+            total += values[node]
         return total

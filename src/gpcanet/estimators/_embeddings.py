@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..graph import Graph
 from ..linalg import (
@@ -126,7 +125,7 @@ class EmbeddingGrid:
         """Forget all embeddings except those of some pairs of scaling and alpha."""
         for cache in (self._cached, self._fitted):
             for key in [key for key in cache if key[:2] not in pairs]:
-                del cache[key]  # type: ignore[attr-defined]
+                del cache[key]
 
     def _key(self, scaling: str, alpha: float, train: np.ndarray) -> tuple[Any, ...]:
         return scaling, alpha, train.tobytes() if self._uses_labels else None
@@ -154,7 +153,7 @@ class EmbeddingGrid:
         parameters = Parameters.of(self._template, alpha=self._alphas[-1], tol=SHARED_TOL)
         problem = Problem(parameters, self.row_graph, X, n_components=k, strategy="formed")
         features, P = problem.features, problem.propagation()
-        n, d = X.shape
+        d = X.shape[1]
         width = len(SUBSPACE_ALPHAS) * k
         with one_blas_thread():
             if width < d:

@@ -45,7 +45,7 @@ class LabelPropagation:
         values[self._labeled] = self._truth(probabilities)
         return normalized(self._solver.apply(values), probabilities)
 
-    def apply(self, probabilities: np.ndarray, *, correct: bool, smooth: bool) -> np.ndarray:
+    def apply(self, probabilities: np.ndarray, correct: bool, smooth: bool) -> np.ndarray:
         if correct:
             probabilities = self.correct(probabilities)
         return self.smooth(probabilities) if smooth else probabilities

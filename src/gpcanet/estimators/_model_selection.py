@@ -24,7 +24,7 @@ FEATURE_SCALINGS = ("l2", "none", "tfidf")
 EMBEDDING_NORMS = (False, True)
 
 #: Values tried for C="auto".
-INVERSE_PENALTIES = (0.1, 1.0, 10.0)
+INVERSE_PENALTIES = (0.1, 0.3, 1.0, 10.0)
 
 #: Number of training labels from which X beside the embedding and boosting are tried.
 MANY_LABELS = 500
@@ -39,11 +39,8 @@ BOOSTING_WORK = 200_000
 RANKING_LABELS = (2_000, 20_000)
 KEPT_SHARE = 4
 
-#: Held-out labels that suffice for a ranking; further folds are not used.
+#: Held-out labels that suffice for a ranking; further labels and folds are not used.
 HELD_OUT_LABELS = 5_000
-
-#: A candidate that is worse than the best by more standard errors is no member.
-STANDARD_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
@@ -169,11 +166,9 @@ class HeadFitter:
         self._priority = priority
         self._table: np.ndarray | None = None
 
-    def fit(
-        self, candidate: Candidate, train: np.ndarray, n_labels: int, start: Any = None
-    ) -> Any:
+    def fit(self, candidate: Candidate, train: np.ndarray, n_labels: int, start: Any = None) -> Any:
         """The head of a candidate, fitted on at most ``n_labels`` of these labelled rows."""
-        rows = self._subsample(train, n_labels)
+        rows = self.subsample(train, n_labels)
         Z = self.grid.rows(*candidate.embedding, train, rows)
         codes, weights = self.grid.codes[rows], None
         if self.weights is not None:
@@ -200,13 +195,17 @@ class HeadFitter:
         if "features" in candidate.others:
             columns.append(self.grid.scaled(candidate.feature_scaling)[rows])
         if "statistics" in candidate.others:
-            if self._table is None:
-                graph, X = self.grid.row_graph, self.grid.data.X
-                self._table = self.statistics.fit(graph, X).transform(graph, X)
-            columns.append(self._table[rows])
+            columns.append(self.table()[rows])
         return join_columns(columns)
 
-    def _subsample(self, train: np.ndarray, size: int) -> np.ndarray:
+    def table(self) -> np.ndarray:
+        """The statistics of all rows."""
+        if self._table is None:
+            graph, X = self.grid.row_graph, self.grid.data.X
+            self._table = self.statistics.fit(graph, X).transform(graph, X)
+        return self._table
+
+    def subsample(self, train: np.ndarray, size: int) -> np.ndarray:
         """At most ``size`` rows: the same share of each class, and at least one row."""
         if len(train) <= size:
             return train
@@ -246,21 +245,24 @@ def select_members(
     """The best candidates by their scores on held-out labels, and the folds that were used.
 
     The score of a candidate is its accuracy plus the geometric mean of the probabilities of the
-    true classes, calibrated by one temperature. Candidates that are clearly worse than the best are
-    dropped: the difference exceeds two standard errors. With many labels or folds, all are ranked
-    on a part of them first, and the best quarter once more.
+    true classes, calibrated by one temperature. Candidates that are worse than the best by more
+    than one standard error of its score are dropped. With many labels or folds, all are ranked on
+    a part of them first, and the best quarter once more.
     """
     size = sum(len(fold.held_out) for fold in folds) / len(folds)
     enough = folds[: max(1, math.ceil(HELD_OUT_LABELS / size))]
+    enough = [
+        fold._replace(held_out=fitter.subsample(fold.held_out, HELD_OUT_LABELS)) for fold in enough
+    ]
     rankings = [(enough, RANKING_LABELS[1])]
     if len(enough) > 2 or max(len(fold.train) for fold in enough) > RANKING_LABELS[0]:
         rankings.insert(0, (enough[:2], RANKING_LABELS[0]))
     for part, n_labels in rankings:
         members, scores = _evaluate(candidates, fitter, part, n_labels)
         order = np.argsort(-scores.mean(axis=1), kind="stable")
-        worse = scores[order[0]] - scores[order]
-        error = worse.std(axis=1) / math.sqrt(worse.shape[1])
-        order = order[worse.mean(axis=1) <= STANDARD_ERRORS * error]
+        best = scores[order[0]]
+        least = best.mean() - best.std() / math.sqrt(len(best))
+        order = order[scores[order].mean(axis=1) >= least]
         n_kept = max(2 * n_members, len(candidates) // KEPT_SHARE)
         candidates = [candidates[i] for i in sorted(order[:n_kept])]
     return [members[i] for i in order[:n_members]], enough

@@ -56,6 +56,4 @@ def node_statistics(graph: Graph, X: Any) -> np.ndarray:
         values = X[graph.indices, j]
         largest[some, j] = np.maximum.reduceat(values, begins)
         smallest[some, j] = np.minimum.reduceat(values, begins)
-    return np.hstack(
-        [log_degree, mean(log_degree), near, mean(near), largest, smallest, deviation]
-    )
+    return np.hstack([log_degree, mean(log_degree), near, mean(near), largest, smallest, deviation])

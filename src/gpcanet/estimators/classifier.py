@@ -3,54 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError, InputTypeError
 from ..utils.checks import check_choice, check_number
 from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
 from ._embeddings import EmbeddingGrid
+from ._ensemble import USES, evaluate, fit_members, label_weights, mean_probabilities
 from ._label_propagation import LabelPropagation
 from ._model_selection import (
     FEATURE_SCALINGS,
-    STANDARD_ERRORS,
-    Candidate,
     Fold,
     HeadFitter,
     Member,
-    apply_head,
-    join_columns,
     make_candidates,
     make_folds,
     select_members,
 )
 from ._problem import LARGEST_ALPHA, Parameters, TrainingData
 from .gpca import GPCA
-from .heads import fit_temperature, with_temperature
-from .training_nodes import TrainingNodes
+from .heads import with_temperature
 from .validation import as_user_errors, check_features, check_held_out, check_labels, check_weights
 
 #: Parameters that are True, False or "auto".
-SWITCHES = ("normalize_embedding", "features", "statistics", "boosting", "correct", "smooth")
-
-#: Combinations of the two steps of correct-and-smooth, in the order in which they are tried.
-LABEL_STEPS = ((False, False), (True, False), (False, True), (True, True))
-
-
-@dataclass(eq=False)
-class FittedMember:
-    """One member of the average: a head on one of the embeddings."""
-
-    settings: Candidate
-    embedding: int  # position in gpca_ and scalers_
-    temperature: float
-    head: Any
+SWITCHES = ("normalize_embedding", *USES)
 
 
 class GPCAClassifier(ClassifierMixin, BaseEstimator):
@@ -77,8 +59,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     normalize_embedding : bool or "auto", default="auto"
         Whether to scale the rows of the embedding to unit norm.
     C : float or "auto", default="auto"
-        Inverse of the regularisation strength of the logistic regression; "auto" tries 0.1, 1
-        and 10.
+        Inverse of the regularisation strength of the logistic regression; "auto" tries 0.1,
+        0.3, 1 and 10.
     features : bool or "auto", default="auto"
         Whether X itself is used beside its embedding; tried with at least 500 training labels.
     statistics : bool or "auto", default="auto"
@@ -280,7 +262,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             folds = [Fold(train, np.flatnonzero(held_out))]
         if sample_weight is not None:
             sample_weight = align_to_rows(sample_weight, graph, nodes, index, "sample_weight")
-        weights = self._weights(sample_weight, codes, train)
+        weights = label_weights(sample_weight, self.class_weight, codes, train, self.classes_)
         data = TrainingData(X, graph, nodes, codes, with_graph, self.matched_by_id_)
         candidates = make_candidates(self, X, len(train), len(self.classes_))
         if graph.n_edges == 0:  # then all alphas give the same embedding
@@ -296,8 +278,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             middle = len(candidates) // 2
             members = [Member(candidates[middle], 1.0, [])]
         grid.keep_only({member.candidate.embedding for member in members})
-        correct, smooth = self._evaluate(fitter, members, folds)
-        self._learn(fitter, members, train, correct=correct, smooth=smooth)
+        evaluation = evaluate(fitter, members, folds, (self.correct, self.smooth))
+        self.__dict__.update(fit_members(fitter, members, train, evaluation))
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         return self
 
     def predict_proba(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
@@ -331,17 +314,10 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         ]
         subgraph = row_subgraph(graph, nodes)
         table = None if self.statistics_ is None else self.statistics_.transform(subgraph, X)
-        found = []
-        for member in self.members_:
-            columns = {"features": scaled[member.embedding], "statistics": table}
-            others = [columns[name] for name in member.settings.others]
-            Z = embeddings[member.embedding]
-            probabilities = apply_head(member.head, Z, join_columns(others))
-            found.append(with_temperature(probabilities, member.temperature))
-        mean = np.mean(found, axis=0)
+        mean = mean_probabilities(self.members_, embeddings, scaled, table)
         if known is not None and ("correct" in self.used_ or "smooth" in self.used_):
-            steps = {name: name in self.used_ for name in ("correct", "smooth")}
-            mean = LabelPropagation(subgraph, codes).apply(mean, **steps)
+            steps = ("correct" in self.used_, "smooth" in self.used_)
+            mean = LabelPropagation(subgraph, codes).apply(mean, *steps)
         return with_temperature(mean, self.temperature_)[:n_rows]
 
     def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
@@ -420,111 +396,6 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             )
         Parameters.of(make_gpca(self, float(alphas[0])))
 
-    # -- fit ------------------------------------------------------------------------------
-
-    def _weights(
-        self, sample_weight: Any, codes: np.ndarray, train: np.ndarray
-    ) -> np.ndarray | None:
-        """Weight of each labelled row by sample_weight and class_weight; None if all are equal."""
-        if sample_weight is None and self.class_weight is None:
-            return None
-        weights = np.ones(len(codes))
-        if sample_weight is not None:
-            weights = check_weights(sample_weight, len(codes)).astype(np.float64)
-            if not weights[train].any():
-                raise InputError("sample_weight is 0 for all labelled rows; give some a weight")
-        if self.class_weight is not None:
-            with as_user_errors():
-                by_class = compute_class_weight(
-                    self.class_weight, classes=self.classes_, y=self.classes_[codes[train]]
-                )
-            weights = weights * np.where(codes >= 0, by_class[codes], 0.0)
-        return weights
-
-    def _evaluate(
-        self, fitter: HeadFitter, members: list[Member], folds: list[Fold]
-    ) -> tuple[bool, bool]:
-        """Choose the steps of correct-and-smooth on held-out labels, and the temperature."""
-        wanted = (self.correct, self.smooth)
-        variants = [
-            steps
-            for steps in LABEL_STEPS
-            if all(w == "auto" or w == used for w, used in zip(wanted, steps, strict=True))
-        ]
-        self.temperature_, self.validation_score_ = 1.0, float("nan")
-        if not folds:
-            return variants[0]
-        found: dict[tuple[bool, bool], list[np.ndarray]] = {steps: [] for steps in variants}
-        grid = fitter.grid
-        for i, fold in enumerate(folds):
-            mean = np.mean(
-                [
-                    with_temperature(
-                        fitter.everywhere(one.candidate, one.heads[i], fold.train), one.temperature
-                    )
-                    for one in members
-                ],
-                axis=0,
-            )
-            labels = LabelPropagation(grid.row_graph, grid.training_codes(fold.train))
-            for correct, smooth in variants:
-                after = labels.apply(mean, correct=correct, smooth=smooth)
-                found[correct, smooth].append(after[fold.held_out])
-        held_out = np.concatenate([fold.held_out for fold in folds])
-        codes = grid.codes[held_out]
-        weights = None if fitter.weights is None else fitter.weights[held_out]
-        joined = {steps: np.concatenate(parts) for steps, parts in found.items()}
-        chosen = variants[0]
-        for steps in variants[1:]:
-            if is_clearly_better(joined[steps], joined[chosen], codes):
-                chosen = steps
-        probabilities = joined[chosen]
-        self.temperature_ = fit_temperature(probabilities, codes, weights)
-        correct = probabilities.argmax(axis=1) == codes
-        self.validation_score_ = float(np.average(correct, weights=weights))
-        return chosen
-
-    def _learn(
-        self,
-        fitter: HeadFitter,
-        members: list[Member],
-        train: np.ndarray,
-        *,
-        correct: bool,
-        smooth: bool,
-    ) -> None:
-        """Fit the members on all training labels and predict all rows."""
-        grid, found = fitter.grid, []
-        pairs = list(dict.fromkeys(member.candidate.embedding for member in members))
-        self.scalers_ = [grid.scaler(scaling) for scaling, _ in pairs]
-        self.gpca_ = [grid.fitted(*pair, train)[0] for pair in pairs]
-        self.n_iter_ = max(gpca.n_iter_ for gpca in self.gpca_)
-        self.members_ = []
-        for candidate, temperature, heads in members:
-            head = fitter.fit(candidate, train, len(train), heads[0] if heads else None)
-            place = pairs.index(candidate.embedding)
-            self.members_.append(FittedMember(candidate, place, temperature, head))
-            probabilities = fitter.everywhere(candidate, head, train)
-            found.append(with_temperature(probabilities, temperature))
-        names = {name for member in members for name in member.candidate.others}
-        names |= {"boosting"} if any(m.candidate.head == "boosting" for m in members) else set()
-        names |= {name for name, used in (("correct", correct), ("smooth", smooth)) if used}
-        self.used_ = tuple(name for name in SWITCHES if name in names)
-        self.statistics_ = fitter.statistics if "statistics" in names else None
-        data = grid.data
-        # Training rows are needed at prediction time as neighbours, and for their labels.
-        self.training_nodes_: TrainingNodes | None = None
-        if correct or smooth or (self.statistics_ is not None and data.nodes is not None):
-            rows = None if data.nodes is None else data.X
-            codes = grid.training_codes(train)
-            self.training_nodes_ = TrainingNodes(data.graph, data.nodes, rows, codes)
-        mean = np.mean(found, axis=0)
-        if correct or smooth:
-            labels = LabelPropagation(grid.row_graph, grid.training_codes(train))
-            mean = labels.apply(mean, correct=correct, smooth=smooth)
-        self.label_distributions_ = with_temperature(mean, self.temperature_)
-        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -535,12 +406,3 @@ def make_gpca(classifier: GPCAClassifier, alpha: float) -> GPCA:
     """An unfitted GPCA with the parameters of a classifier and this alpha."""
     names = [name for name in GPCA().get_params() if name != "alpha"]
     return GPCA(alpha=alpha, **{name: getattr(classifier, name) for name in names})
-
-
-def is_clearly_better(probabilities: np.ndarray, others: np.ndarray, codes: np.ndarray) -> bool:
-    """Whether probabilities predict more of the classes right than others do.
-
-    The difference of the accuracies must exceed two standard errors.
-    """
-    gained = (probabilities.argmax(axis=1) == codes) * 1.0 - (others.argmax(axis=1) == codes)
-    return bool(gained.mean() > STANDARD_ERRORS * gained.std() / np.sqrt(len(gained)))

@@ -175,12 +175,17 @@ def with_temperature(probabilities: np.ndarray, temperature: float) -> np.ndarra
 def fit_temperature(
     probabilities: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
 ) -> float:
-    """The temperature with the largest likelihood of the true classes."""
+    """The temperature with the largest likelihood of the true classes.
+
+    One more node, of any class with equal probability, keeps the temperature of few nodes that
+    are all predicted right above 0.
+    """
     logits, rows = safe_log(probabilities), np.arange(len(codes))
 
     def loss(exponent: float) -> float:
-        likelihood = log_softmax(logits / np.exp(exponent), axis=1)[rows, codes]
-        return -float(np.average(likelihood, weights=weights))
+        likelihood = log_softmax(logits / np.exp(exponent), axis=1)
+        of_true = float(np.average(likelihood[rows, codes], weights=weights))
+        return -(len(codes) * of_true + float(likelihood.mean())) / (len(codes) + 1)
 
     found = minimize_scalar(loss, bounds=np.log(TEMPERATURES), method="bounded")
     return float(np.exp(found.x))

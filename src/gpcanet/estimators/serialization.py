@@ -15,9 +15,10 @@ from ..errors import InputError, InputTypeError, UserError
 from ..graph import Graph
 from ..utils.tensor_file import read_tensor_file, write_tensor_file
 from ._boosting import BoostedTrees
+from ._ensemble import FittedMember
 from ._model_selection import Candidate
 from ._node_statistics import NodeStatistics
-from .classifier import FittedMember, GPCAClassifier
+from .classifier import GPCAClassifier
 from .gpca import GPCA
 from .heads import FeatureScaler, Head
 from .training_nodes import TrainingNodes

@@ -1,0 +1,173 @@
+"""The members of GPCAClassifier together: their mean, its evaluation, and weights of labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+
+from ..errors import InputError
+from ._label_propagation import LabelPropagation
+from ._model_selection import Candidate, Fold, HeadFitter, Member, apply_head, join_columns
+from .heads import fit_temperature, with_temperature
+from .training_nodes import TrainingNodes
+from .validation import as_user_errors, check_weights
+
+#: What a classifier may use beside its embeddings and logistic regressions.
+USES = ("features", "statistics", "boosting", "correct", "smooth")
+
+#: A step of correct-and-smooth must improve the accuracy by more standard errors.
+STANDARD_ERRORS = 2.0
+
+#: Combinations of the two steps of correct-and-smooth, in the order in which they are tried.
+LABEL_STEPS = ((False, False), (True, False), (False, True), (True, True))
+
+
+@dataclass(eq=False)
+class FittedMember:
+    """One member of the average: a head on one of the embeddings."""
+
+    settings: Candidate
+    embedding: int  # position in gpca_ and scalers_
+    temperature: float
+    head: Any
+
+
+class Evaluation(NamedTuple):
+    """Result on held-out labels: the chosen steps of correct-and-smooth, and two numbers."""
+
+    steps: tuple[bool, bool]
+    temperature: float = 1.0
+    score: float = float("nan")
+
+
+def mean_probabilities(
+    members: list[FittedMember],
+    embeddings: list[np.ndarray],
+    scaled: list[Any],
+    statistics: np.ndarray | None,
+) -> np.ndarray:
+    """Mean of the calibrated probabilities of all members, from the rows of each embedding."""
+    found = []
+    for member in members:
+        columns = {"features": scaled[member.embedding], "statistics": statistics}
+        others = join_columns([columns[name] for name in member.settings.others])
+        probabilities = apply_head(member.head, embeddings[member.embedding], others)
+        found.append(with_temperature(probabilities, member.temperature))
+    return np.mean(found, axis=0)
+
+
+def evaluate(
+    fitter: HeadFitter, members: list[Member], folds: list[Fold], wanted: tuple[Any, Any]
+) -> Evaluation:
+    """Choose the steps of correct-and-smooth and the temperature on held-out labels.
+
+    ``wanted`` has True, False or "auto" for each of the two steps.
+    """
+    variants = [
+        steps
+        for steps in LABEL_STEPS
+        if all(one in ("auto", used) for one, used in zip(wanted, steps, strict=True))
+    ]
+    if not folds:
+        return Evaluation(variants[0])
+    grid = fitter.grid
+    found: dict[tuple[bool, bool], list[np.ndarray]] = {steps: [] for steps in variants}
+    for i, fold in enumerate(folds):
+        each = [
+            with_temperature(
+                fitter.everywhere(one.candidate, one.heads[i], fold.train), one.temperature
+            )
+            for one in members
+        ]
+        labels = LabelPropagation(grid.row_graph, grid.training_codes(fold.train))
+        for steps in variants:
+            after = labels.apply(np.mean(each, axis=0), *steps)
+            found[steps].append(after[fold.held_out])
+    held_out = np.concatenate([fold.held_out for fold in folds])
+    codes = grid.codes[held_out]
+    weights = None if fitter.weights is None else fitter.weights[held_out]
+    joined = {steps: np.concatenate(parts) for steps, parts in found.items()}
+    chosen = variants[0]
+    for steps in variants[1:]:
+        if is_clearly_better(joined[steps], joined[chosen], codes):
+            chosen = steps
+    correct = joined[chosen].argmax(axis=1) == codes
+    temperature = fit_temperature(joined[chosen], codes, weights)
+    return Evaluation(chosen, temperature, float(np.average(correct, weights=weights)))
+
+
+def fit_members(
+    fitter: HeadFitter, members: list[Member], train: np.ndarray, evaluation: Evaluation
+) -> dict[str, Any]:
+    """Fit the members on all training labels; the learned attributes of the classifier."""
+    grid, data = fitter.grid, fitter.grid.data
+    pairs = list(dict.fromkeys(member.candidate.embedding for member in members))
+    fitted = [grid.fitted(*pair, train) for pair in pairs]
+    kept = [
+        FittedMember(
+            candidate,
+            pairs.index(candidate.embedding),
+            temperature,
+            fitter.fit(candidate, train, len(train), heads[0] if heads else None),
+        )
+        for candidate, temperature, heads in members
+    ]
+    names = {name for member in kept for name in member.settings.others}
+    names |= {"boosting" for member in kept if member.settings.head == "boosting"}
+    names |= {name for name, used in zip(USES[-2:], evaluation.steps, strict=True) if used}
+    table = fitter.table() if "statistics" in names else None
+    scaled = [grid.scaled(scaling) for scaling, _ in pairs]
+    mean = mean_probabilities(kept, [Z for _, Z in fitted], scaled, table)
+    codes, kept_nodes = grid.training_codes(train), None
+    if any(evaluation.steps):
+        mean = LabelPropagation(grid.row_graph, codes).apply(mean, *evaluation.steps)
+    # predict needs training rows as neighbours, and their labels for correct-and-smooth.
+    if any(evaluation.steps) or (table is not None and data.nodes is not None):
+        rows = None if data.nodes is None else data.X
+        kept_nodes = TrainingNodes(data.graph, data.nodes, rows, codes)
+    return {
+        "scalers_": [grid.scaler(scaling) for scaling, _ in pairs],
+        "gpca_": [gpca for gpca, _ in fitted],
+        "n_iter_": max(gpca.n_iter_ for gpca, _ in fitted),
+        "members_": kept,
+        "used_": tuple(name for name in USES if name in names),
+        "statistics_": None if table is None else fitter.statistics,
+        "training_nodes_": kept_nodes,
+        "temperature_": evaluation.temperature,
+        "validation_score_": evaluation.score,
+        "label_distributions_": with_temperature(mean, evaluation.temperature),
+    }
+
+
+def is_clearly_better(probabilities: np.ndarray, others: np.ndarray, codes: np.ndarray) -> bool:
+    """Whether probabilities predict more of the classes right than others do.
+
+    The difference of the accuracies must exceed two standard errors.
+    """
+    gained = (probabilities.argmax(axis=1) == codes) * 1.0 - (others.argmax(axis=1) == codes)
+    return bool(gained.mean() > STANDARD_ERRORS * gained.std() / np.sqrt(len(gained)))
+
+
+def label_weights(
+    sample_weight: Any,
+    class_weight: Any,
+    codes: np.ndarray,
+    train: np.ndarray,
+    classes: np.ndarray,
+) -> np.ndarray | None:
+    """Weight of each labelled row by sample_weight and class_weight; None if all are equal."""
+    if sample_weight is None and class_weight is None:
+        return None
+    weights = np.ones(len(codes))
+    if sample_weight is not None:
+        weights = check_weights(sample_weight, len(codes)).astype(np.float64)
+        if not weights[train].any():
+            raise InputError("sample_weight is zero for all training labels; give some a weight")
+    if class_weight is not None:
+        with as_user_errors():
+            by_class = compute_class_weight(class_weight, classes=classes, y=classes[codes[train]])
+        weights = weights * np.where(codes >= 0, by_class[codes], 0.0)
+    return weights

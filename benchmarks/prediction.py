@@ -5,7 +5,7 @@ The graphs are the citation graphs, and the npz files in the folder of the envir
 features as ``x`` or as ``x_data``, ``x_indices``, ``x_indptr`` and ``x_shape``. A file with two
 classes and official splits (``train_masks``, ``val_masks``, ``test_masks``) is scored by ROC AUC on
 these. All others have random splits: 20 training and 30 validation nodes per class, or a third
-each. Every run is kept in the work folder, so that an interrupted benchmark goes on where it stopped.
+each. Every run is kept in the work folder, so that an interrupted benchmark is resumed.
 """
 
 from __future__ import annotations

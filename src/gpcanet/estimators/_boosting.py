@@ -39,7 +39,8 @@ class BoostedTrees:
             early_stopping=False, random_state=self.seed,
         ).fit(table, codes, weights)  # fmt: skip
         # scikit-learn has no public access to these trees; a test compares the predictions.
-        trees = [[tree.nodes for tree in iteration] for iteration in model._predictors]
+        state = vars(model)
+        trees = [[tree.nodes for tree in iteration] for iteration in state["_predictors"]]
         flat = [nodes for iteration in trees for nodes in iteration]
         begins = np.cumsum([0, *(len(nodes) for nodes in flat)])
         nodes = np.concatenate(flat)
@@ -55,7 +56,7 @@ class BoostedTrees:
         )
         self.values = np.where(leaf, nodes["value"], 0.0)
         self.roots = begins[:-1].reshape(len(trees), -1)
-        self.baseline = np.ravel(model._baseline_prediction)
+        self.baseline = np.ravel(state["_baseline_prediction"])
         self.depth = int(nodes["depth"].max())
         return self
 

@@ -112,14 +112,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         Training nodes, if ``predict`` needs them: for ``correct``, ``smooth`` or ``statistics``.
     n_iter_ : int
         Largest number of solver iterations of the embeddings.
-    n_nodes_in_ : int or None
-        Number of nodes of the graph in ``fit``; None if no graph was passed.
-    matched_by_id_ : bool
-        Whether the rows of a DataFrame were matched with the node ids of the graph.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during ``fit``. Defined only if X has string feature names.
+    n_nodes_in_, matched_by_id_, n_features_in_, feature_names_in_
+        As in :class:`GPCA`.
 
     See Also
     --------
@@ -267,16 +261,14 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         candidates = make_candidates(self, X, len(train), len(self.classes_))
         if graph.n_edges == 0:  # then all alphas give the same embedding
             first = candidates[-1].alpha
-            candidates = [replace(one, alpha=first) for one in candidates]
-            candidates = list(dict.fromkeys(candidates))
+            candidates = list(dict.fromkeys(replace(one, alpha=first) for one in candidates))
         grid = EmbeddingGrid(make_gpca(self, 0.0), [one.alpha for one in candidates], data)
         priority = np.random.default_rng(seed).random(graph.n_nodes)
         fitter = HeadFitter(grid, weights, priority if nodes is None else priority[nodes])
         if folds:
             members, folds = select_members(candidates, fitter, folds, self.n_members)
         else:
-            middle = len(candidates) // 2
-            members = [Member(candidates[middle], 1.0, [])]
+            members = [Member(candidates[len(candidates) // 2], 1.0, [])]
         grid.keep_only({member.candidate.embedding for member in members})
         evaluation = evaluate(fitter, members, folds, (self.correct, self.smooth))
         self.__dict__.update(fit_members(fitter, members, train, evaluation))

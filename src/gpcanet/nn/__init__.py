@@ -14,6 +14,7 @@ from .models import GCN, GPCANet
 from .propagation import GraphPropagation
 from .training.data import NodeData
 from .training.loop import train
+from .training.many import train_many
 from .training.partition import partition
 from .training.settings import Settings
 
@@ -35,5 +36,6 @@ __all__ = [
     "partition",
     "register_layer",
     "train",
+    "train_many",
     "xavier_init_",
 ]

@@ -73,6 +73,7 @@ def test_output_and_gradients_equal_autograd_on_dense_matrices(
     # The second round uses the buffers again.
     for mode in (True, False, True):
         model.train(mode)
+        passes.training = mode
         torch.manual_seed(seed)
         expected = dense_output(model, x, dense)
         torch.manual_seed(seed)

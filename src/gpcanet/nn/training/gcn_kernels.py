@@ -1,7 +1,6 @@
 """Compiled kernels of GCN layers.
 
-Kernels work on the rows from ``begin`` to ``end``; ``parallel_rows`` runs them in threads. They do
-not check their arguments, and their output shares no memory with their other arguments.
+Kernels do not check their arguments. Their output shares no memory with their other arguments.
 """
 
 import numpy as np
@@ -10,7 +9,7 @@ from ...linalg.operators.compilation import compiled
 
 
 @compiled(fastmath={"contract"})
-def aggregate(begin, end, indptr, indices, values, F, bias, bits, threshold, scale, out):
+def aggregate(indptr, indices, values, F, bias, bits, threshold, scale, out):
     """out <- A F for a CSR matrix A; with a bias, out <- dropout(relu(A F + bias)).
 
     Entries whose random ``bits`` are below the threshold are dropped; None drops nothing. numba
@@ -18,7 +17,7 @@ def aggregate(begin, end, indptr, indices, values, F, bias, bits, threshold, sca
     """
     d = F.shape[1]
     total, zero = np.empty(d, F.dtype), F.dtype.type(0)
-    for i in range(np.uint64(begin), np.uint64(end)):  # unsigned: no test for negative indices
+    for i in range(np.uint64(len(out))):  # unsigned: no test for negative indices
         e, stop = indptr[i], indptr[i + 1]
         for j in range(d):
             total[j] = zero
@@ -47,9 +46,9 @@ def aggregate(begin, end, indptr, indices, values, F, bias, bits, threshold, sca
 
 
 @compiled()
-def mask_gradient(begin, end, H, scale, G):
-    """G <- gradient before ReLU and dropout, for the gradient G of their output H."""
+def mask_gradient(H, G, scale, out):
+    """out <- gradient before ReLU and dropout, for the gradient G of their output H."""
     zero = G.dtype.type(0)
-    for i in range(np.uint64(begin), np.uint64(end)):
+    for i in range(np.uint64(len(out))):
         for j in range(G.shape[1]):
-            G[i, j] = G[i, j] * scale if H[i, j] > zero else zero
+            out[i, j] = G[i, j] * scale if H[i, j] > zero else zero

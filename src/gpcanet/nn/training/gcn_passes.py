@@ -11,6 +11,8 @@ where it is not zero.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -21,13 +23,16 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 from torch_geometric.nn.dense.linear import Linear
 
-from ...linalg.parallel import parallel_rows
+from ...linalg.parallel import parallel_rows, usable_cores
 from ..conv import GCNConv
 from ..dropout import LEVELS, Dropout, random_bits
 from ..models import GCN
 from ..propagation import GraphPropagation
 from ..tensors import is_sparse, to_numpy_or_scipy
 from .data import NodeData
+
+#: Rows of a tile, whose activations and gradients stay in the L2 cache.
+TILE_ROWS = 2048
 
 #: Largest share of the nodes for which a layer is computed on these nodes only.
 SUBSET_SHARE = 0.8
@@ -106,22 +111,29 @@ class GCNPasses:
         sizes = [n if rows is None else len(rows) for rows in self.rows]
         widths = [conv.lin.weight.shape[0] for conv in self.convs]
         self.x, self.x_transposed = _features(data.x, self.dtype, self.rows[0], self.selections[0])
-        # Torch aligns its memory to cache lines.
         self.activations = list(map(self._buffer, sizes[1:-1], widths[:-1]))
-        self.scratch = self._buffer(n, max(widths))
+        self.blocks = [self._buffer(n, max(widths)) for _ in range(2)]
+        self.weights = [conv.lin.weight.detach().numpy() for conv in self.convs]
+        self.biases = [
+            np.zeros(len(W), self.dtype) if conv.bias is None else conv.bias.detach().numpy()
+            for conv, W in zip(self.convs, self.weights, strict=True)
+        ]
+        self.n_threads = min(usable_cores(), torch.get_num_threads())
+        self.training = True
         self.stored: Tensor | None = None
         self.stored_with_dropout = False
 
     def _buffer(self, n_rows: int, width: int) -> np.ndarray:
+        # torch aligns its memory to cache lines.
         return torch.empty((n_rows, width), dtype=self.convs[0].lin.weight.dtype).numpy()
 
     def run(self) -> Tensor:
-        """Output of the model in its current mode; zero in rows of nodes outside the split.
+        """Output in the current mode (``training``); zero in rows of nodes outside the split.
 
         The output of the last call is returned again if no dropout was and is to be applied. After
         a change of the weights, call ``forget``.
         """
-        dropout = self.model.training and self.model.dropout.p > 0
+        dropout = self.training and self.model.dropout.p > 0
         if self.stored is None or dropout or self.stored_with_dropout:
             with torch.enable_grad():
                 self.stored = _Passes.apply(self, *self.parameters())
@@ -136,58 +148,50 @@ class GCNPasses:
         """Weights and biases of all layers in their order."""
         return [p for conv in self.convs for p in (conv.lin.weight, conv.bias) if p is not None]
 
+    # -- forward pass ---------------------------------------------------------------------
+
     def forward(self) -> Tensor:
         """Compute the output and store the activations of the hidden layers."""
-        p = self.model.dropout.p if self.model.training else 0.0
-        H: Any = self.x
-        for layer, (conv, matrix) in enumerate(zip(self.convs, self.forward_matrices, strict=True)):
-            W, bias = _weight_and_bias(conv)
-            if sp.issparse(H):
-                Y = self._view(H.shape[0], len(W))
-                _multiply(H, np.ascontiguousarray(W.T), Y)
+        p = self.model.dropout.p if self.training else 0.0
+        Y = self._project_features()
+        for layer in range(len(self.activations)):
+            Y = self._forward_layer(layer, Y, p)
+        return self._output(self.forward_matrices[-1], Y, self.biases[-1])
+
+    def _project_features(self) -> np.ndarray:
+        """X W^T of the first layer."""
+        W = self.weights[0]
+        Y = self._block(0, self.x.shape[0], len(W))
+        W_transposed = np.ascontiguousarray(W.T)
+
+        def work(begin: int, end: int) -> None:
+            if sp.issparse(self.x):
+                _aggregate(self.x, begin, end, W_transposed, Y[begin:end])
             else:
-                Y = _linear(H, W)
-            if layer == len(self.convs) - 1:
-                return self._output(matrix, Y, bias)
-            H = self.activations[layer]
-            _multiply(matrix, Y, H, bias, p, self._random_bits(p, layer, H.shape[1]))
-        raise AssertionError("a model has layers")
+                Y[begin:end] = _linear(self.x[begin:end], W)
 
-    def backward(self, gradient: Tensor) -> list[np.ndarray]:
-        """Gradients of ``parameters()`` for the gradient of the output of the last forward pass."""
-        scale = 1 / (1 - self.model.dropout.p) if self.stored_with_dropout else 1.0
-        G = gradient.numpy()
-        rows = self.gradient_rows[-1]
-        G = np.ascontiguousarray(G if rows is None else G[rows])
-        found: list[np.ndarray] = []
-        for layer in reversed(range(len(self.convs))):
-            W, _ = _weight_and_bias(self.convs[layer])
-            if self.convs[layer].bias is not None:
-                found.append(np.ones(len(G), self.dtype) @ G)
-            matrix = self.backward_matrices[layer]
-            D = self._view(matrix.shape[0], len(W))
-            _multiply(matrix, G, D)
-            if layer == 0:
-                found.append(self._first_gradient(D))
-                break
-            H, selection = self.activations[layer - 1], self.selections[layer]
-            H = H if selection is None else H[selection]
-            found.append(_linear(D.T, H.T))
-            G = _linear(D, W.T)
-            parallel_rows(_kernels().mask_gradient, len(G), H, self.dtype.type(scale), G)
-        return found[::-1]
+        self._for_tiles(work, len(Y))
+        return Y
 
-    def _first_gradient(self, D: np.ndarray) -> np.ndarray:
-        if not sp.issparse(self.x_transposed):
-            return _linear(D.T, self.x_transposed)
-        out = np.empty((self.x_transposed.shape[0], D.shape[1]), self.dtype)
-        _multiply(self.x_transposed, D, out)
-        return np.ascontiguousarray(out.T)
+    def _forward_layer(self, layer: int, Y: np.ndarray, p: float) -> np.ndarray:
+        """Activations H of a layer from Y = H_before W^T, and H W^T of the next layer."""
+        matrix, bias = self.forward_matrices[layer], self.biases[layer]
+        H, W = self.activations[layer], self.weights[layer + 1]
+        bits = self._random_bits(p, layer, H.shape[1])
+        Y_next = self._block(layer + 1, len(H), len(W))
+
+        def work(begin: int, end: int) -> None:
+            own_bits = None if bits is None else bits[begin:end]
+            _aggregate(matrix, begin, end, Y, H[begin:end], bias, p, own_bits)
+            Y_next[begin:end] = _linear(H[begin:end], W)
+
+        self._for_tiles(work, len(H))
+        return Y_next
 
     def _output(self, matrix: sp.csr_array, Y: np.ndarray, bias: np.ndarray) -> Tensor:
         out = np.zeros((self.data.graph.n_nodes, Y.shape[1]), self.dtype)
-        found = matrix @ Y + bias
-        out[slice(None) if self.rows[-1] is None else self.rows[-1]] = found
+        with np.errstate(all="ignore"):
+            out[slice(None) if self.rows[-1] is None else self.rows[-1]] = matrix @ Y + bias
         return torch.from_numpy(out)
 
     def _random_bits(self, p: float, layer: int, width: int) -> np.ndarray | None:
@@ -198,20 +202,101 @@ class GCNPasses:
         rows = self.rows[layer + 1]
         return bits if rows is None else bits[rows]
 
-    def _view(self, n_rows: int, width: int) -> np.ndarray:
-        """A C-contiguous block at the beginning of the scratch buffer."""
-        return self.scratch.reshape(-1)[: n_rows * width].reshape(n_rows, width)
+    # -- backward pass --------------------------------------------------------------------
+
+    def backward(self, gradient: Tensor) -> list[np.ndarray]:
+        """Gradients of ``parameters()`` for the gradient of the output of the last forward pass."""
+        rows = self.gradient_rows[-1]
+        G = np.ascontiguousarray(gradient.numpy() if rows is None else gradient.numpy()[rows])
+        of_weights, of_biases = [], [G.sum(0)]
+        for layer in reversed(range(1, len(self.convs))):
+            G, of_weight, of_bias = self._backward_layer(layer, G)
+            of_weights.append(of_weight)
+            of_biases.append(of_bias)
+        of_weights.append(self._features_gradient(G))
+        pairs = zip(of_weights[::-1], of_biases[::-1], self.convs, strict=True)
+        return [g for *pair, conv in pairs for g in pair[: 1 + (conv.bias is not None)]]
+
+    def _backward_layer(
+        self, layer: int, G: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """From the gradient before the activation of a layer to that of the layer before.
+
+        Also returns the gradients of the weight of this layer and of the bias of the layer before.
+        """
+        matrix, W = self.backward_matrices[layer], self.weights[layer]
+        H, selection = self.activations[layer - 1], self.selections[layer]
+        scale = self.dtype.type(1 / (1 - self.model.dropout.p) if self.stored_with_dropout else 1)
+        G_next = self._block(layer, matrix.shape[0], W.shape[1])
+        of_weight: dict[int, np.ndarray] = {}
+        of_bias: dict[int, np.ndarray] = {}
+
+        def work(begin: int, end: int) -> None:
+            D, own = np.empty((end - begin, len(W)), self.dtype), G_next[begin:end]
+            _aggregate(matrix, begin, end, G, D)
+            activations = H[begin:end] if selection is None else H[selection[begin:end]]
+            of_weight[begin] = _linear(D.T, activations.T)
+            _kernels().mask_gradient(activations, _linear(D, W.T), scale, own)
+            of_bias[begin] = np.ones(len(own), self.dtype) @ own
+
+        self._for_tiles(work, len(G_next))
+        return G_next, _sum_tiles(of_weight), _sum_tiles(of_bias)
+
+    def _features_gradient(self, G: np.ndarray) -> np.ndarray:
+        """Gradient of the weight of the first layer."""
+        matrix = self.backward_matrices[0]
+        D = self._block(0, matrix.shape[0], G.shape[1])
+        self._for_tiles(lambda begin, end: _aggregate(matrix, begin, end, G, D[begin:end]), len(D))
+        X = self.x_transposed
+        if not sp.issparse(X):
+            return _linear(D.T, X)
+        out = np.empty((X.shape[0], D.shape[1]), self.dtype)
+        self._for_tiles(lambda begin, end: _aggregate(X, begin, end, D, out[begin:end]), len(out))
+        return np.ascontiguousarray(out.T)
+
+    # -- tiles ----------------------------------------------------------------------------
+
+    def _block(self, number: int, n_rows: int, width: int) -> np.ndarray:
+        """A C-contiguous block in one of the two buffers, which are used in turn."""
+        return self.blocks[number % 2].reshape(-1)[: n_rows * width].reshape(n_rows, width)
+
+    def _for_tiles(self, work: Callable[[int, int], None], n_rows: int) -> None:
+        """Call ``work(begin, end)`` for all tiles of rows, in threads if there are several.
+
+        The tiles, and so the rounding of sums, do not depend on the number of threads.
+        """
+        n_tiles = max(1, n_rows // TILE_ROWS)
+        edges = [n_rows * i // n_tiles for i in range(n_tiles + 1)]
+
+        def some(first: int, last: int) -> None:
+            torch.set_num_threads(1)  # of oneDNN in this thread
+            for tile in range(first, last):
+                work(edges[tile], edges[tile + 1])
+
+        if self.n_threads == 1:
+            some(0, n_tiles)
+        else:
+            parallel_rows(some, n_tiles, min_rows=1)
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Let torch use one thread in a block; tiles are computed in threads instead."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
 
 
 class _Passes(torch.autograd.Function):
     @staticmethod
-    @np.errstate(all="ignore")  # a training that diverges is noticed by its loss
     def forward(ctx: Any, passes: GCNPasses, *parameters: Tensor) -> Tensor:
         ctx.passes = passes
         return passes.forward()
 
     @staticmethod
-    @np.errstate(all="ignore")
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         found = ctx.passes.backward(gradients[0])
         return None, *map(torch.from_numpy, found)
@@ -221,11 +306,12 @@ class _Passes(torch.autograd.Function):
 
 
 def _linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """x @ weight.T; in float32 by oneDNN, which uses AVX-512 on the CPUs of all makers."""
+    """x @ weight.T; in float32 by oneDNN, which uses AVX-512 on CPUs of all vendors."""
     if x.dtype == np.float32 and torch.backends.mkldnn.is_available():
         arguments = torch.from_numpy(x), torch.from_numpy(weight), None, "none", [], ""
         return torch.ops.mkldnn._linear_pointwise(*arguments).numpy()
-    return x @ weight.T
+    with np.errstate(all="ignore"):  # a training that diverges is noticed by its loss
+        return x @ weight.T
 
 
 def _kernels() -> Any:
@@ -234,26 +320,29 @@ def _kernels() -> Any:
     return gcn_kernels
 
 
-def _multiply(
+def _aggregate(
     matrix: sp.csr_array,
+    begin: int,
+    end: int,
     F: np.ndarray,
     out: np.ndarray,
     bias: np.ndarray | None = None,
     p: float = 0.0,
     bits: np.ndarray | None = None,
 ) -> None:
-    """out <- matrix @ F, or dropout(relu(matrix @ F + bias)) with a bias."""
-    parallel_rows(
-        _kernels().aggregate, matrix.shape[0],
-        matrix.indptr, matrix.indices, matrix.data, F,
+    """out <- rows of matrix @ F, or of dropout(relu(matrix @ F + bias)) with a bias."""
+    _kernels().aggregate(
+        matrix.indptr[begin : end + 1], matrix.indices, matrix.data, F,
         bias, bits, np.uint32(round(p * LEVELS)), F.dtype.type(1 / (1 - p)), out,
     )  # fmt: skip
 
 
-def _weight_and_bias(conv: Any) -> tuple[np.ndarray, np.ndarray]:
-    W = conv.lin.weight.detach().numpy()
-    bias = np.zeros(len(W), W.dtype) if conv.bias is None else conv.bias.detach().numpy()
-    return W, bias
+def _sum_tiles(tiles: dict[int, np.ndarray]) -> np.ndarray:
+    """Sum in the order of the tiles, not in the order in which threads computed them."""
+    first, *others = (tiles[begin] for begin in sorted(tiles))
+    for other in others:
+        first += other
+    return first
 
 
 # -- rows that a layer needs ----------------------------------------------------------------

@@ -36,7 +36,7 @@ from .checkpoint import (
     write_checkpoint,
 )
 from .data import NodeData, densify_if_needed, prepare_edges, translating_torch_errors
-from .gcn_passes import GCNPasses, is_plain_gcn
+from .gcn_passes import GCNPasses, is_plain_gcn, one_torch_thread
 from .partition import Batch, Batches
 from .settings import Settings
 
@@ -169,6 +169,7 @@ class TrainingLoop:
             [parameter for parameter in model.parameters() if parameter.requires_grad],
             lr=settings.lr,
             weight_decay=settings.weight_decay,
+            fused=self.passes is not None,
         )
         self.result = TrainingResult()
         self.best_weights: dict[str, Tensor] = {}
@@ -184,6 +185,12 @@ class TrainingLoop:
         self, checkpoint_seconds: float = math.inf, report: Callable[[int], None] | None = None
     ) -> TrainingResult:
         """Train, and call ``report`` with the number of the epoch after each epoch."""
+        with nullcontext() if self.passes is None else one_torch_thread():
+            return self._run(checkpoint_seconds, report)
+
+    def _run(
+        self, checkpoint_seconds: float, report: Callable[[int], None] | None
+    ) -> TrainingResult:
         if self.path is not None and self.path.exists():
             self._resume(self.path)
         else:
@@ -201,6 +208,7 @@ class TrainingLoop:
                     self._write_snapshot()
                     written = time.perf_counter()
         finally:
+            self.model.eval()
             if self.best_weights:  # the model stays usable if the training diverged
                 self.model.load_state_dict(self.best_weights)
             self._write_snapshot()
@@ -219,10 +227,11 @@ class TrainingLoop:
     # -- epochs and evaluations -----------------------------------------------------------
 
     def _run_epoch(self, epoch: int) -> None:
-        self.model.train()
+        self._set_mode(training=True)
         batches = [self.whole_graph] if self.batches is None else self.batches.epoch(epoch)
         loss = float(np.mean([self._step(batch, epoch) for batch in batches]))
-        if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
+        weights = torch.nn.utils.parameters_to_vector(self.model.parameters())
+        if not bool(torch.isfinite(weights).all()):
             raise self._diverged("a weight is not finite", epoch)
         self.result.epochs = epoch
         if epoch % self.settings.eval_every == 0 or epoch == self.settings.epochs:
@@ -243,6 +252,12 @@ class TrainingLoop:
         if self.passes is not None:
             self.passes.forget()
         return value
+
+    def _set_mode(self, *, training: bool) -> None:
+        if self.passes is None:
+            self.model.train(training)
+        else:  # the modules are not called
+            self.passes.training = training
 
     def _run_model(self, batch: Batch) -> Any:
         if self.passes is not None:
@@ -269,8 +284,8 @@ class TrainingLoop:
     @torch.no_grad()
     def _evaluate(self) -> tuple[int, dict[str, float]]:
         """Return the number of outputs and the accuracy on each part of the split."""
-        self.model.eval()
-        with storing_means(self.model):
+        self._set_mode(training=False)
+        with nullcontext() if self.passes is not None else storing_means(self.model):
             output = self._run_model(self.whole_graph)
         n = self.data.graph.n_nodes
         if not isinstance(output, Tensor) or output.dim() != 2 or len(output) != n:

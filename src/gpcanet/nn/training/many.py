@@ -13,7 +13,7 @@ from ...linalg.parallel import parallel_map
 from ...utils.progress import report_progress
 from ...utils.training_result import TrainingResult
 from .data import NodeData, densify_if_needed
-from .gcn_passes import is_plain_gcn
+from .gcn_passes import is_plain_gcn, one_torch_thread
 from .loop import TrainingLoop, check_model
 from .settings import Settings
 
@@ -76,13 +76,13 @@ def train_many(
 
     def train_one(number: int) -> TrainingResult:
         model, setting = models[number], settings[number]
-        device = setting.torch_device()
-        own_data = densify_if_needed(model, nodes[device])
-        generator = None
-        if can_use_threads:
+        own_data, generator = nodes[setting.torch_device()], None
+        if use_threads:
+            torch.set_num_threads(1)
             generator = torch.Generator().manual_seed(setting.seed)
         else:
             torch.manual_seed(setting.seed)
+            own_data = densify_if_needed(model, own_data)
         loop = TrainingLoop(model, own_data, setting, generator=generator)
         try:
             loop.run(report=lambda epoch: progress.update(number, epoch))
@@ -91,13 +91,14 @@ def train_many(
         progress.update(number, setting.epochs)  # early stopping may have left out some
         return loop.result
 
-    # Other models may use the global random state.
-    can_use_threads = all(
+    # Other models may use the global random state, which threads cannot share.
+    use_threads = len(models) > 1 and all(
         setting.parts == 1 and is_plain_gcn(model, nodes[setting.torch_device()])
         for model, setting in zip(models, settings, strict=True)
     )
-    if can_use_threads:
-        return parallel_map(train_one, range(len(models)))
+    if use_threads:
+        with one_torch_thread():
+            return parallel_map(train_one, range(len(models)))
     with torch.random.fork_rng([device for device in nodes if device.type == "cuda"]):
         return [train_one(number) for number in range(len(models))]
 

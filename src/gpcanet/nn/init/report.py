@@ -65,6 +65,13 @@ class InitReport:
         names = ", ".join(layer.name for layer in self.layers)
         raise KeyError(f"there is no layer {name!r}; the layers are {names}")
 
+    def updated(self, later: InitReport) -> InitReport:
+        """Return this report with the entries of the layers that a later one has set."""
+        entries = {layer.name: layer for layer in later if layer.is_set}
+        return InitReport(
+            self.scheme, tuple(entries.get(layer.name, layer) for layer in self.layers)
+        )
+
     def raise_if_empty(self) -> None:
         """Raise an InputError if no layer was set."""
         if self.n_set == 0:

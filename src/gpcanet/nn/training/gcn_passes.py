@@ -308,7 +308,7 @@ class _Passes(torch.autograd.Function):
 def _linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """x @ weight.T; in float32 by oneDNN, which uses AVX-512 on CPUs of all vendors."""
     if x.dtype == np.float32 and torch.backends.mkldnn.is_available():
-        arguments = torch.from_numpy(x), torch.from_numpy(weight), None, "none", [], ""
+        arguments: Any = torch.from_numpy(x), torch.from_numpy(weight), None, "none", [], ""
         return torch.ops.mkldnn._linear_pointwise(*arguments).numpy()
     with np.errstate(all="ignore"):  # a training that diverges is noticed by its loss
         return x @ weight.T

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch_geometric.data.data import BaseData
 
+from ...errors import InputError
 from ...linalg import GhostForm, Normalization
 from ...utils.checks import check_number
 from ..propagation import EdgeInput, GraphPropagation, missing_labels_error
-from .forward_pass import Forward, check_arguments, preserved_state, run_model
+from .forward_pass import check_arguments, preserved_state, run_model
+from .model_input import Forward, read_input
 from .outputs import find_output_layers
 from .report import InitReport
-from .rules import LINEAR
+from .rules import LINEAR, unwrap
 from .setter import LayerSetter
 
 
 @torch.no_grad()
 def gpca_init_(
     model: torch.nn.Module,
-    x: Tensor,
-    edge_index: EdgeInput = None,
+    x: Tensor | BaseData | Mapping[str, Tensor] | None = None,
+    edge_index: EdgeInput | Mapping[tuple[str, str, str], EdgeInput] = None,
     edge_weight: Tensor | None = None,
     *,
     alpha: float = 1.0,
@@ -47,9 +50,11 @@ def gpca_init_(
     ----------
     model : torch.nn.Module
         A model of PyG's convolutions and linear layers. Add others by ``register_layer``.
-    x : Tensor of shape (n_nodes, n_features)
+    x : Tensor of shape (n_nodes, n_features), or PyG's Data
         Features of all nodes, dense or sparse. Use the whole graph also for a model that is
-        trained on mini-batches.
+        trained on mini-batches. The attributes of a ``Data``, ``Batch`` or ``HeteroData`` are
+        passed to the parameters of ``model.forward`` with the same names. A dictionary by node
+        type for a heterogeneous model. None if ``forward`` is given.
     edge_index : Tensor, Graph or GraphPropagation, optional
         Edges in a form that the model takes. None for a model that takes x only.
     edge_weight : Tensor, optional
@@ -100,6 +105,8 @@ def gpca_init_(
     (2, 3)
     """
     check_arguments(model, x, edge_index, edge_weight, forward)
+    model = unwrap(model)
+    x, edge_index, edge_weight, forward = read_input(model, x, edge_index, edge_weight, forward)
     check_number("alpha", alpha, 0, 1e6, advice="use alpha=1 for a GCN")
     check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
     if n_iter != "gcn":
@@ -108,6 +115,10 @@ def gpca_init_(
         raise missing_labels_error(beta)
     P = None
     if n_iter != "gcn" or beta > 0:
+        if not isinstance(x, Tensor):
+            raise InputError(
+                "n_iter and beta need the features of one set of nodes; use n_iter='gcn' and beta=0"
+            )
         # With "gcn", P consists of the ghost edges only and is added to the layer's aggregation.
         ghost_share = 1.0 if n_iter == "gcn" else beta
         P = GraphPropagation(

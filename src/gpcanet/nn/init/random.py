@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
@@ -67,9 +68,10 @@ def _random_init_(
             reports.append(LayerReport(name, kind, reason=str(error)))
             continue
         for weight in weights.values():
-            n_in, n_out = weight.shape
-            # Drawn on the CPU, so that a seed gives the same weights on every device.
-            weight.copy_(fill(torch.empty(n_out, n_in), generator=generator).T)
+            n_in, n_out = weight.shape[-2:]
+            for index in np.ndindex(weight.shape[:-2]):
+                # Drawn on the CPU, so that a seed gives the same weights on every device.
+                weight[index].copy_(fill(torch.empty(n_out, n_in), generator=generator).T)
         reports.append(LayerReport(name, kind, n_in, n_out, is_set=True))
     report = InitReport(scheme, (*reports, *without_rule))
     report.raise_if_empty()

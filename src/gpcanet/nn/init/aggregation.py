@@ -139,7 +139,7 @@ def has_separate_parts(layer: Any) -> bool:
     """
     aggregation = getattr(layer, "aggr_module", None)
     return bool(
-        getattr(layer, "project", False)
+        getattr(layer, "project", False) is True
         or isinstance(aggregation, pyg.MultiAggregation)
         or (aggregation is not None and any(True for _ in aggregation.parameters()))
     )

@@ -60,13 +60,20 @@ def read_input(
 def check_call(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise an error if the ``forward`` of a model does not take these arguments."""
     try:
-        inspect.signature(model.forward).bind(*args, **kwargs)
+        _signature(model).bind(*args, **kwargs)
     except TypeError as error:
         names = ", ".join(["x", "edge_index"][: len(args)] + [f"{name}=" for name in kwargs])
         raise InputTypeError(
             f"the model cannot be called as model({names}): {error}; give "
             f"forward=lambda model: model(...) with the arguments that it takes"
         ) from error
+
+
+def _signature(model: torch.nn.Module) -> inspect.Signature:
+    try:
+        return inspect.signature(model.forward)
+    except ValueError:  # a function without a signature, such as one that is not in Python
+        return inspect.signature(lambda *args, **kwargs: None)
 
 
 def _call(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -91,7 +98,7 @@ def _values(data: BaseData) -> dict[str, Any]:
 def _arguments(model: torch.nn.Module, data: BaseData, values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of ``model.forward`` that the data have, by name."""
     arguments, missing = {}, []
-    for name, parameter in inspect.signature(model.forward).parameters.items():
+    for name, parameter in _signature(model).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         is_required = parameter.default is parameter.empty
@@ -110,5 +117,5 @@ def _arguments(model: torch.nn.Module, data: BaseData, values: dict[str, Any]) -
 
 
 def _takes_any_arguments(model: torch.nn.Module) -> bool:
-    kinds = {p.kind for p in inspect.signature(model.forward).parameters.values()}
+    kinds = {p.kind for p in _signature(model).parameters.values()}
     return kinds <= {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}

@@ -8,7 +8,7 @@ destination nodes.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import torch_geometric.nn as pyg
@@ -20,7 +20,7 @@ from ..conv import GCNConv, GPCAConv
 from ..propagation import GraphPropagation
 from ..tensors import is_sparse
 
-Features = Tensor | tuple[Tensor, Tensor | None]
+Features: TypeAlias = Tensor | tuple[Tensor, Tensor | None]
 
 
 def identity(layer: Any, x: Tensor, *_: Any, **__: Any) -> Tensor:

@@ -278,6 +278,11 @@ def find_weights(layer: torch.nn.Module, rule: Rule) -> dict[torch.nn.Parameter,
         value: Any = getattr(owner, name)
         if isinstance(value, LINEAR):
             owner, name, value = value, "weight", value.weight
+        elif isinstance(value, torch.nn.Module):
+            raise LayerSkipped(
+                f"its {name} is a {type(value).__name__} and not a linear layer; correct the names "
+                f"in register_layer, or set the layers inside it by a rule without names"
+            )
         if name not in own_parameters(owner):
             raise LayerSkipped("its weight is computed from others (parametrised or pruned)")
         if value.dim() < 2:

@@ -134,7 +134,8 @@ class LayerSetter:
                 kwargs = dict(kwargs)
                 first = kwargs.pop(next(iter(inspect.signature(layer.forward).parameters)), None)
             kind = type(layer).__name__
-            _check_finite(first, f"layer {name} ({kind}) gets")
+            if isinstance(first, Tensor | tuple | list):
+                _check_finite(first, f"layer {name} ({kind}) gets")
             try:
                 H = _features(first)
                 if rule.is_container:
@@ -164,10 +165,9 @@ class LayerSetter:
             raise LayerSkipped("shares its weights with a layer that was set before")
         if isinstance(H, Pair) and H.root is None:
             weights = {key: view for key, view in weights.items() if key not in roots}
-        n_in = next(iter(weights.values())).shape[-2]
-        n_out = max(view.shape[-1] for view in weights.values())
         if isinstance(H, Tensor):
-            H = _as_matrix(layer, rule, H, n_in)
+            H = _as_matrix(layer, rule, H, next(iter(weights.values())).shape[-2])
+        n_in, n_out = _parts(H)[0].shape[1], max(view.shape[-1] for view in weights.values())
         for parameter, view in weights.items():
             _check_columns(name, layer, H, view, is_root=parameter in roots)
         own = Aggregation(layer, rule, weights, _parts(H)[0].shape[0], args, kwargs)
@@ -225,8 +225,10 @@ class LayerSetter:
     def _container_gain(self, name: str, H: Tensor, tower: Tower) -> float:
         """Factor by which the layer around this one has increased the norm of its rows."""
         around = self.container
-        if around is None or not name.startswith(around.prefix) or len(H) != len(around.H):
+        if around is None or not name.startswith(around.prefix):
             return 1.0
+        if H.shape[0] != around.H.shape[0]:
+            return 1.0  # its rows are edges
         if H is around.H:
             return 1.0  # this layer runs before the aggregation, as those of GENConv do
         if tower.index == tower.count - 1:

@@ -5,7 +5,10 @@ import copy
 import pytest
 import torch
 import torch_geometric.nn as pyg
+from hypothesis import given
+from hypothesis import strategies as st
 from one_layer import N_IN, N_OUT, N_RELATIONS, OneLayer, arguments_of, edge_types, zero_biases
+from properties import examples
 
 from gpcanet.nn import gpca_init_
 
@@ -360,3 +363,35 @@ def test_pair_of_the_same_features_is_one_set_of_nodes(x, edge_index):
     gpca_init_(models[0], x, edge_index)
     gpca_init_(models[1], forward=lambda model: model((x, x), edge_index))
     assert torch.equal(models[0].conv.lin_l.weight, models[1].conv.lin_l.weight)
+
+
+@examples(25)
+@given(
+    n_source=st.integers(1, 12),
+    n_root=st.integers(2, 12),
+    n_features=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    n_out=st.integers(1, 9),
+    n_edges=st.integers(0, 30),
+    pairs=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_weights_of_random_bipartite_graphs(
+    n_source, n_root, n_features, n_out, n_edges, pairs, seed
+):
+    torch.manual_seed(seed)
+    pair = torch.randn(n_source, n_features[0]), torch.randn(n_root, n_features[1])
+    pair = tuple(part.double() for part in pair)
+    edge_index = torch.stack([torch.randint(n, (n_edges,)) for n in (n_source, n_root)])
+    conv = pyg.GraphConv(n_features, n_out).double()
+    model = OneLayer(conv, n_out).double()
+    gpca_init_(model, forward=lambda model: model(pair, edge_index), pairs=pairs)
+    A = torch.zeros(n_root, n_source).double()
+    A = A.index_put((edge_index[1], edge_index[0]), torch.ones(1).double(), accumulate=True)
+    F = torch.cat([A @ pair[0], pair[1]], 1)
+    W = torch.cat([conv.lin_rel.weight.T, conv.lin_root.weight.T]).detach()
+    torch.testing.assert_close(conv(pair, edge_index) - conv.lin_rel.bias, F @ W)
+    # The subspace is optimal, also if eigenvalues are repeated.
+    values = torch.linalg.eigvalsh(F.T @ F).flip(0)
+    k = min((n_out + 1) // 2 if pairs else n_out, len(values))
+    Q = torch.linalg.svd(W)[0][:, :k]
+    torch.testing.assert_close((F @ Q).square().sum(), values[:k].sum())

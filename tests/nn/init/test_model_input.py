@@ -6,6 +6,7 @@ import time
 import pytest
 import torch
 import torch_geometric.nn as pyg
+from one_layer import OneLayer
 from torch.nn import Linear
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import ToUndirected
@@ -94,6 +95,19 @@ def test_wrong_call_names_forward(x, edge_index):
     message = r"model\(x, edge_index, edge_weight=\): got an unexpected keyword argument"
     with pytest.raises(TypeError, match=message):
         gpca_init_(GraphClassifier(), x.float(), edge_index, torch.ones(edge_index.shape[1]))
+
+
+def test_models_that_do_not_run_on_sparse_features(x, edge_index):
+    model = OneLayer(pyg.ARMAConv(10, 6))
+    with pytest.raises(ValueError, match=r"does not run on sparse features .*; give x\.to_dense"):
+        gpca_init_(model, x.float().to_sparse_csr(), edge_index)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.jit
+def test_scripted_model_is_refused(x):
+    model = torch.jit.script(torch.nn.Sequential(Linear(10, 3), torch.nn.ReLU(), Linear(3, 3)))
+    with pytest.raises(TypeError, match="compiled by TorchScript; initialise it before"):
+        gpca_init_(model, x.float())
 
 
 def test_sampled_mini_batches_are_refused(x, edge_index):

@@ -12,7 +12,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
-from ...errors import InputError, InputTypeError
+from ...errors import InputError, InputTypeError, UserError
 from ..tensors import check_finite_features, check_same_device, dtype_name, is_sparse
 from .model_input import Forward, check_call, read_input
 from .rules import unwrap
@@ -71,12 +71,17 @@ def run_model(
     try:
         with _compilation_disabled(model):
             return model(*args, **kwargs) if forward is None else forward(model)
-    except NotImplementedError as error:
-        if not (isinstance(x, Tensor) and is_sparse(x)):
+    except RuntimeError as error:  # also NotImplementedError
+        if not (isinstance(x, Tensor) and is_sparse(x)) or isinstance(error, UserError):
             raise
+        if isinstance(error, NotImplementedError):
+            raise InputError(
+                "a layer of the model gathers neighbours before it projects, which torch does not "
+                "support for sparse features; give x.to_dense()"
+            ) from error
+        first_line = str(error).split("\n")[0]
         raise InputError(
-            "a layer of the model gathers neighbours before it projects, which torch does not "
-            "support for sparse features; give x.to_dense()"
+            f"the model does not run on sparse features ({first_line}); give x.to_dense()"
         ) from error
 
 
@@ -100,6 +105,8 @@ def check_arguments(
     if not isinstance(model, torch.nn.Module):
         raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
     model = unwrap(model)
+    if isinstance(model, torch.jit.ScriptModule):
+        raise InputTypeError("the model is compiled by TorchScript; initialise it before")
     x, edge_index, edge_weight, forward = read_input(model, x, edge_index, edge_weight, forward)
     features = _features_by_type(x, forward)
     weights = [parameter for parameter in model.parameters() if not is_lazy(parameter)]

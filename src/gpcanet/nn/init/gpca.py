@@ -83,7 +83,8 @@ def gpca_init_(
     seed : int
         Random seed of the columns of a layer that is wider than the number of eigenvectors.
     forward : callable, optional
-        ``forward(model)`` runs the model, if it is not called as ``model(x, edge_index)``.
+        ``forward(model)`` runs the model, if it is not called as ``model(x, edge_index)``. ``x``
+        and ``edge_index`` are then needed for ``n_iter`` and ``beta`` only.
 
     Returns
     -------

@@ -62,8 +62,12 @@ def run_model(
     edge_weight: Tensor | None,
     forward: Forward | None,
 ) -> Any:
-    """Call ``forward(model)`` or ``model(x, edge_index)`` and return the result."""
+    """Call ``forward(model)`` or ``model(x, edge_index)`` and return the result.
+
+    ``x`` may be PyG data, whose attributes are passed by name.
+    """
     model = unwrap(model)
+    x, edge_index, edge_weight, forward = read_input(model, x, edge_index, edge_weight, forward)
     args = (x,) if edge_index is None else (x, edge_index)
     kwargs = {} if edge_weight is None else {"edge_weight": edge_weight}
     if forward is None:

@@ -66,7 +66,7 @@ class InitReport:
         if self.n_set == 0:
             reasons = "; ".join(f"{layer.name} ({layer.kind}): {layer.reason}" for layer in self)
             raise InputError(
-                f"no layer of the model was set: {reasons or 'it has no weight matrix'}"
+                f"no layer of the model was set: {reasons or 'it has no weights that are matrices'}"
             )
 
     @property

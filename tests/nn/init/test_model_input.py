@@ -50,6 +50,11 @@ class TakesData(torch.nn.Module):
         return self.inner(data.x, data.edge_index)
 
 
+class TakesBatch(TakesData):
+    def forward(self, batch):
+        return super().forward(batch)
+
+
 class Required(TakesData):
     def forward(self, x, edge_index, time):
         return self.inner(x, edge_index)
@@ -67,6 +72,7 @@ class EdgeFeatures(torch.nn.Module):
 def test_data_is_passed_by_the_names_of_parameters(x, edge_index):
     data = Data(x=x.float(), edge_index=edge_index, edge_attr=torch.rand(edge_index.shape[1], 4))
     assert gpca_init_(TakesData(), data).n_set == 2
+    assert gpca_init_(TakesBatch(), Batch.from_data_list([data])).n_set == 2
     assert gpca_init_(EdgeFeatures(), data).n_set == 1
     sequential = pyg.Sequential("x, edge_index", [
         (pyg.GCNConv(10, W), "x, edge_index -> x"), torch.nn.ReLU(), Linear(W, 3)

@@ -18,7 +18,7 @@ from .forward_pass import check_arguments, preserved_state, run_model
 from .model_input import Forward, read_input
 from .outputs import find_output_layers
 from .report import InitReport
-from .rules import LINEAR, unwrap
+from .rules import WITHOUT_EDGES, unwrap
 from .setter import LayerSetter
 
 
@@ -159,7 +159,7 @@ class _Aggregation:
         if P is not None and H.shape[0] != P.n_nodes:
             P = None  # rows are edges or pooled nodes
         if self.n_iter != "gcn":
-            if P is None or isinstance(layer, LINEAR):
+            if P is None or isinstance(layer, WITHOUT_EDGES):
                 return own(H)
             return P.fixed_point(H, self.alpha, self.n_iter)
         F = own(H) if self.alpha == 1 else (1 - self.alpha) * H + self.alpha * own(H)

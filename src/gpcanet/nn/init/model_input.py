@@ -22,7 +22,7 @@ OPTIONAL = ("x", "edge_index", "adj_t", "edge_weight", "edge_attr", "edge_type",
 #: Attributes of mini-batches that PyG's loaders have sampled from a graph.
 SAMPLED = ("input_id", "num_sampled_nodes")
 
-#: Names of a parameter that takes the data as a whole.
+#: Names of a parameter that takes the data as a whole; "batch" does so if it is the only one.
 WHOLE = ("data", "batch_data", "graph")
 
 
@@ -98,6 +98,8 @@ def _values(data: BaseData) -> dict[str, Any]:
 def _arguments(model: torch.nn.Module, data: BaseData, values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of ``model.forward`` that the data have, by name."""
     arguments, missing = {}, []
+    if list(_signature(model).parameters) == ["batch"]:
+        return {"batch": data}
     for name, parameter in _signature(model).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue

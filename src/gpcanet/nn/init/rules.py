@@ -30,6 +30,9 @@ Aggregate = Callable[..., Tensor]
 #: Layers whose weight has shape (out_channels, in_channels).
 LINEAR = (torch.nn.Linear, pyg.Linear)
 
+#: Layers that do not aggregate.
+WITHOUT_EDGES = (*LINEAR, pyg.HeteroLinear)
+
 #: Name in the report of a layer that is the model itself.
 MODEL_NAME = "(the model)"
 

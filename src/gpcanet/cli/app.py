@@ -12,6 +12,7 @@ from . import options as o
 from .console import Console, print_result
 from .entry import run_app
 from .option_groups import add_command
+from .output_options import ModelFiles, TrainingFiles
 
 app = typer.Typer(
     name="gpcanet",
@@ -79,9 +80,7 @@ def demo(
 
 
 @add_command(app)
-def embed(
-    data: o.Input, settings: o.EmbedSettings, files: o.ModelFiles, display: o.Display
-) -> None:
+def embed(data: o.Input, settings: o.EmbedSettings, files: ModelFiles, display: o.Display) -> None:
     """Embed the nodes of a graph and write one row per node.
 
     gpcanet embed cora -o cora.parquet
@@ -98,7 +97,7 @@ def classify(
     data: o.Input,
     settings: o.ClassifySettings,
     held_out: o.HoldOutSettings,
-    files: o.ModelFiles,
+    files: ModelFiles,
     display: o.Display,
 ) -> None:
     """Predict the class of every node from the labels of some.
@@ -108,6 +107,8 @@ def classify(
     gpcanet classify cora
 
     gpcanet classify -e edges.csv -f papers.parquet -l topics.csv -o out.csv
+
+    gpcanet classify cora --model net.safetensors -o out.csv
     """
     from .classify import run
 
@@ -120,14 +121,14 @@ def train(
     network: o.NetworkSettings,
     propagation: o.PropagationSettings,
     training: o.TrainingSettings,
-    files: o.TrainingFiles,
+    files: TrainingFiles,
     display: o.Display,
 ) -> None:
     """Train a graph neural network that is initialised by GPCA.
 
     gpcanet train cora --layers 15 --init gpca
 
-    gpcanet train cora --model gpcanet --alpha 10 --layers 1
+    gpcanet train cora --model gpcanet --alpha 10 --save-model net.safetensors
     """
     from .train import run
 

@@ -38,7 +38,7 @@ from ._memory_plan import (
     plan_memory,
     reordering_pays,
 )
-from ._training_nodes import TrainingNodes
+from .training_nodes import TrainingNodes
 from .validation import check_features, check_labels
 
 #: Largest alpha. Beyond it rounding errors hide the effect of alpha.

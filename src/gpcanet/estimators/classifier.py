@@ -26,10 +26,10 @@ from ._model_selection import (
     select_candidate,
 )
 from ._problem import LARGEST_ALPHA, Parameters, check_n_components
-from ._training_nodes import TrainingNodes
 from .gpca import GPCA
 from .heads import correct_and_smooth
 from .path import GPCAPath
+from .training_nodes import TrainingNodes
 from .validation import as_user_errors, check_features, check_held_out, check_labels, check_weights
 
 #: Parameters that GPCAPath shares with GPCA.

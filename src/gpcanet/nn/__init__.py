@@ -6,12 +6,15 @@ Requires the extra ``nn``: torch, torch-geometric, safetensors and pymetis.
 from ..errors import TrainingDivergedError
 from ..utils.training_result import TrainingResult
 from .conv import GCNConv, GPCAConv
+from .init.effective_rank import effective_rank
 from .init.gpca import gpca_init_
 from .init.random import he_init_, orthogonal_init_, xavier_init_
 from .init.report import InitReport, LayerReport
 from .init.rules import register_layer
 from .models import GCN, GPCANet
 from .propagation import GraphPropagation
+from .serialization import load_model, save_model
+from .trained_network import TrainedNetwork
 from .training.data import NodeData
 from .training.loop import train
 from .training.partition import partition
@@ -27,13 +30,17 @@ __all__ = [
     "LayerReport",
     "NodeData",
     "Settings",
+    "TrainedNetwork",
     "TrainingDivergedError",
     "TrainingResult",
+    "effective_rank",
     "gpca_init_",
     "he_init_",
+    "load_model",
     "orthogonal_init_",
     "partition",
     "register_layer",
+    "save_model",
     "train",
     "xavier_init_",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,10 +23,9 @@ Features: TypeAlias = Tensor | Pair
 class LinearPart:
     """F and the weights of a layer for one input.
 
-    ``H`` and ``aggregate`` are the arguments of ``layer_eigenvectors``: the input of the layer and
-    its aggregation, or F itself and the identity if the weights are blocks of rows of W (pairs of
-    node sets, several aggregations). ``gain`` is the factor by which such an F has larger rows
-    than the input. W has ``width`` columns, and there are ``n_stacks`` of them.
+    The weights are parts of W, of which there are ``n_stacks`` with ``width`` columns. If they are
+    different blocks of rows of W (pairs of node sets, several aggregations), then F has the
+    corresponding columns side by side.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class LinearPart:
         layer: Any,
         rule: Rule,
         features: Features,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> None:
         self.weights, self._roots = find_weights(layer, rule), find_roots(layer, rule)
         if isinstance(features, Pair) and features.root is None:
@@ -48,24 +48,47 @@ class LinearPart:
         self.out_channels = max(view.shape[-1] for view in self.weights.values())
         self.width = self.out_channels // rule.copies(layer)
         self.n_stacks = rule.stacks(layer)
-        own = Aggregation(layer, rule, self.weights, parts_of(features)[0].shape[0], args, kwargs)
-        self._n_source = own.n_source
+        self._layer, self._rule, self._features = layer, rule, features
+        self._args, self._kwargs = args, kwargs or {}
         self.is_stacked = isinstance(features, Pair) or has_separate_parts(layer)
-        self.H: Tensor
-        self.aggregate: Callable[[Tensor], Tensor]
-        if isinstance(features, Tensor) and not self.is_stacked:
-            self.H, self.aggregate, self.gain = features, own, 1.0
-        else:
-            self.H, self.aggregate = own.stacked(features), _identity
-            norm = row_norm(*parts_of(features))
-            self.gain = row_norm(self.H) / norm if norm > 0 else 1.0
+
+    @cached_property
+    def _own(self) -> Aggregation:
+        n_nodes = parts_of(self._features)[0].shape[0]
+        weights = self.weights
+        return Aggregation(self._layer, self._rule, weights, n_nodes, self._args, self._kwargs)
+
+    @cached_property
+    def H(self) -> Tensor:
+        """Input of the layer, or F itself if it has columns side by side."""
+        if isinstance(self._features, Tensor) and not self.is_stacked:
+            return self._features
+        return self._own.stacked(self._features)
+
+    @property
+    def aggregate(self) -> Callable[[Tensor], Tensor]:
+        """Function from columns of H to columns of F."""
+        return _identity if self.is_stacked else self._own
+
+    @property
+    def gain(self) -> float:
+        """Factor by which the rows of H are larger than those of the layer's input."""
+        norm = row_norm(*parts_of(self._features)) if self.is_stacked else 0.0
+        return row_norm(self.H) / norm if norm > 0 else 1.0
+
+    @property
+    def sources(self) -> list[Tensor]:
+        """The features that the columns of H are linear functions of, in their order."""
+        if has_separate_parts(self._layer):
+            return []
+        return parts_of(self._features)[: 1 if self._own.n_root == 0 else None]
 
     def copy_(self, values: np.ndarray) -> None:
         """Copy W, of shape (n_stacks, in_channels, width), into the weights."""
         for parameter, view in self.weights.items():
             rows = torch.from_numpy(values)
             if self.is_stacked:
-                first, last = rows.tensor_split([self._n_source], dim=1)
+                first, last = rows.tensor_split([self._own.n_source], dim=1)
                 rows = last if parameter in self._roots else first
             rows = rows.repeat(1, 1, view.shape[-1] // self.width)
             view.copy_(rows if self.n_stacks > 1 else rows[0])

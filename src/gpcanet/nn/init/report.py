@@ -17,7 +17,9 @@ class LayerReport:
 
     ``kind`` is the name of the class. ``kept`` is the share of the squared norm of the aggregated
     features that the weights pass on (for the towers of a ``PNAConv``, all of them together), and
-    None for random weights.
+    None for random weights. ``rank_before`` and ``rank_after`` are the effective ranks of the
+    output of the layer (see ``effective_rank``): a value near 1 in a deep layer means that all
+    nodes have collapsed to a line.
     """
 
     name: str
@@ -27,13 +29,18 @@ class LayerReport:
     is_set: bool = False
     reason: str = ""
     kept: float | None = None
+    rank_before: float | None = None
+    rank_after: float | None = None
 
     def __str__(self) -> str:
         shape = f"{self.in_channels} -> {self.out_channels}" if self.in_channels else ""
         state = "set" if self.is_set else "left alone"
         kept = "" if self.kept is None else f", keeps {self.kept:.1%}"
+        ranks = ""
+        if self.rank_before is not None and self.rank_after is not None:
+            ranks = f"rank {self.rank_before:.1f} -> {self.rank_after:.1f}"
         reason = f": {self.reason}" if self.reason else ""
-        return f"{self.name:<24} {self.kind:<14} {shape:<14} {state}{kept}{reason}"
+        return f"{self.name:<24} {self.kind:<14} {shape:<14} {ranks:<22} {state}{kept}{reason}"
 
 
 @dataclass(frozen=True)

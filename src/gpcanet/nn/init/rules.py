@@ -52,6 +52,8 @@ class Rule(NamedTuple):
     number of parallel weights whose results are averaged after an activation, the last index
     before the matrix; each of them gets other eigenvectors. ``pads_input`` is set if the layer
     appends zeros to its input, ``pairs=False`` if no activation can follow the weights.
+    ``results(layer)`` is the number of results of the same W side by side. ``is_linear`` is unset
+    if the layer has other steps after the weights.
     """
 
     weights: tuple[str, ...] = ()
@@ -60,8 +62,10 @@ class Rule(NamedTuple):
     copies: Callable[[Any], int] = _one
     reason: Callable[[Any], str] = _no_reason
     stacks: Callable[[Any], int] = _one
+    results: Callable[[Any], int] = _one
     pads_input: bool = False
     pairs: bool = True
+    is_linear: bool = True
 
     @property
     def is_container(self) -> bool:
@@ -74,6 +78,15 @@ class Rule(NamedTuple):
 
 def _averaged_heads(layer: Any) -> int:
     return 1 if layer.concat else int(layer.heads)
+
+
+def concatenated_heads(layer: Any) -> int:
+    """Number of attention heads whose outputs are concatenated, 1 for other layers."""
+    return int(layer.heads) if getattr(layer, "concat", False) and hasattr(layer, "heads") else 1
+
+
+def _number_of_powers(layer: pyg.MixHopConv) -> int:
+    return len(layer.powers)
 
 
 def _number_of_stacks(layer: pyg.ARMAConv) -> int:
@@ -119,11 +132,13 @@ RULES: dict[type, Rule] = {
     pyg.RGCNConv: Rule(("weight",), ("root",), reason=_reason_blocks),
     pyg.ARMAConv: Rule(
         ("init_weight",), ("root_weight",), neighbors.propagate_normalized,
-        stacks=_number_of_stacks,
+        stacks=_number_of_stacks, is_linear=False,
     ),
-    pyg.MixHopConv: Rule(("lins",), aggregate=neighbors.mix_powers),
+    pyg.MixHopConv: Rule(
+        ("lins",), aggregate=neighbors.mix_powers, results=_number_of_powers, is_linear=False
+    ),
     pyg.GatedGraphConv: Rule(
-        ("weight",), aggregate=neighbors.aggregate, pads_input=True, pairs=False
+        ("weight",), aggregate=neighbors.aggregate, pads_input=True, pairs=False, is_linear=False
     ),
     pyg.GATConv: Rule(("lin", "lin_src"), ("res",), neighbors.average, _averaged_heads),
     pyg.GATv2Conv: Rule(("lin_l",), ("res",), neighbors.average, _averaged_heads),
@@ -131,7 +146,9 @@ RULES: dict[type, Rule] = {
     pyg.TransformerConv: Rule(
         ("lin_value",), ("lin_skip",), neighbors.average, _averaged_heads
     ),
-    pyg.FiLMConv: Rule(("lins",), ("lin_skip",), neighbors.aggregate_relations),
+    pyg.FiLMConv: Rule(
+        ("lins",), ("lin_skip",), neighbors.aggregate_relations, is_linear=False
+    ),
     pyg.ResGatedGraphConv: Rule(
         ("lin_value",), ("lin_skip",), neighbors.aggregate_gated, reason=_reason_edge_features
     ),
@@ -314,6 +331,17 @@ def find_roots(layer: torch.nn.Module, rule: Rule) -> set[torch.nn.Parameter]:
         getattr(owner, name) for owner, name, is_root in weight_attributes(layer, rule) if is_root
     ]
     return {value.weight if isinstance(value, LINEAR) else value for value in attributes}
+
+
+def find_biases(layer: torch.nn.Module, rule: Rule) -> list[torch.nn.Parameter]:
+    """Return the biases that are added to F W.
+
+    That of the layer itself is first, then those of the node itself, which no aggregation changes.
+    """
+    found = sorted(weight_attributes(layer, rule), key=lambda found: not found[2])
+    owners = [layer, *(getattr(owner, name) for owner, name, _ in found)]
+    biases = [getattr(owner, "bias", None) for owner in owners]
+    return list(dict.fromkeys(bias for bias in biases if isinstance(bias, torch.nn.Parameter)))
 
 
 def weight_attributes(layer: Any, rule: Rule) -> Iterator[tuple[Any, str, bool]]:

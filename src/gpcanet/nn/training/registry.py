@@ -40,6 +40,8 @@ class MLP(torch.nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
+        self.in_channels, self.hidden_channels = in_channels, hidden_channels
+        self.num_layers, self.out_channels = num_layers, out_channels
         widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
         self.layers = torch.nn.ModuleList(torch.nn.Linear(*pair) for pair in pairwise(widths))
         self.dropout = Dropout(dropout)
@@ -56,6 +58,7 @@ class APPNP(torch.nn.Module):
     def __init__(self, *args: Any) -> None:
         super().__init__()
         self.mlp = MLP(*args)
+        self.in_channels, self.out_channels = self.mlp.in_channels, self.mlp.out_channels
         self.propagate = pyg.APPNP(APPNP_STEPS, APPNP_TELEPORT)
 
     def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
@@ -98,8 +101,7 @@ def build_model(
 ) -> torch.nn.Module:
     """Build a model by its name.
 
-    Further keyword arguments: alpha, beta and n_iter for gpcanet, normalization for gpcanet and
-    gcn.
+    Further keyword arguments: those of ``GPCANet`` for gpcanet, normalization for gcn.
 
     Examples
     --------
@@ -115,6 +117,44 @@ def build_model(
         models = "models gpcanet and gcn" if min(unknown) == "normalization" else "model gpcanet"
         raise InputError(f"{min(unknown)} applies to the {models} only; leave it out for {name}")
     return MODELS[name](in_channels, hidden, layers, out_channels, dropout, **kwargs)
+
+
+def model_arguments(name: str, model: torch.nn.Module) -> dict[str, Any]:
+    """Return the arguments of ``build_model`` for a model of this name.
+
+    Examples
+    --------
+    >>> model_arguments("sage", build_model("sage", 10, 3, hidden=16))
+    {'in_channels': 10, 'out_channels': 3, 'layers': 2, 'hidden': 16, 'dropout': 0.5}
+    """
+    part: Any = model.mlp if isinstance(model, APPNP) else model
+    arguments: dict[str, Any] = {
+        "in_channels": int(part.in_channels),
+        "out_channels": int(part.out_channels),
+    }
+    if name == "sgc":  # a single layer, without hidden channels and dropout
+        return arguments | {"layers": int(part.K)}
+    arguments |= {
+        "layers": int(part.num_layers),
+        "hidden": int(part.hidden_channels),
+        "dropout": float(part.dropout.p),
+    }
+    if name == "gcn":
+        arguments["normalization"] = part.convs[0].normalization
+    if name == "gpcanet":
+        first = part.convs[0]
+        arguments |= {
+            "act": None if part.act is None else "relu",
+            "alpha": [conv.initial_alpha for conv in part.convs],
+            "beta": first.beta,
+            "n_iter": first.n_iter if first.n_iter == "taylor" else int(first.n_iter),
+            "normalization": first.normalization,
+            "ghost": first.ghost,
+            "center": bool(first.center),
+            "learn_alpha": first.log_alpha is not None,
+            "head_layers": len(part.head),
+        }
+    return arguments
 
 
 def build_initialized_model(

@@ -107,8 +107,8 @@ def routing():
 
 def accuracy(predicted, names, truth):
     """Accuracy on the nodes whose labels the example does not use."""
-    unlabelled = (names["y"] == -1).to_numpy()
-    return np.mean(predicted[unlabelled] == truth[names["X"].index].to_numpy()[unlabelled])
+    unlabeled = (names["y"] == -1).to_numpy()
+    return np.mean(predicted[unlabeled] == truth[names["X"].index].to_numpy()[unlabeled])
 
 
 def test_examples_with_tables_classify_the_unlabelled_nodes(tables, routing):

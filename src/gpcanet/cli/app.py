@@ -10,18 +10,14 @@ import typer
 from .. import __version__
 from . import options as o
 from .console import Console, print_result
-from .entry import run_app
+from .entry import make_app, run_app
 from .option_groups import add_command
 from .output_options import ModelFiles, TrainingFiles
 
-app = typer.Typer(
-    name="gpcanet",
+app = make_app(
+    "gpcanet",
     help="Node embeddings in closed form: graph-regularised PCA, without GPU and without epochs.",
     invoke_without_command=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
 )
 datasets_app = typer.Typer(
     name="datasets", help="List, describe and download datasets.", invoke_without_command=True
@@ -62,7 +58,7 @@ def _help_without_command(context: typer.Context) -> None:
 @add_command(app)
 def demo(
     display: o.Display,
-    picture: Annotated[Path, typer.Option("--picture", help="File of the figure.")] = Path(
+    figure: Annotated[Path, typer.Option("--figure", help="File of the figure.")] = Path(
         "demo.png"
     ),
     force: o.Force = False,
@@ -76,7 +72,7 @@ def demo(
     """
     from .demo import run
 
-    run(display.console(), picture, force=force, data_dir=data_dir, offline=offline or None)
+    run(display.console(), figure, force=force, data_dir=data_dir, offline=offline or None)
 
 
 @add_command(app)

@@ -17,7 +17,7 @@ from ..files import write_predictions
 from .classification_report import ClassificationReport
 from .console import Console
 from .feature_names import select_features, store_feature_names
-from .holdout import check_labelled, hold_out
+from .holdout import TEST_SHARE, check_labelled, hold_out
 from .networks import is_network_file, load_network, predict_by_network
 from .option_groups import given_options, option_names
 from .options import ClassifySettings, HoldOutSettings, Input
@@ -37,7 +37,7 @@ def run(
     given = [option_names(ClassifySettings)[name] for name in parameters]
     given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
     files.check_model_files(data, given)
-    test_share = 0.2 if held_out.test_share is None else held_out.test_share
+    test_share = TEST_SHARE if held_out.test_share is None else held_out.test_share
     if not 0 <= test_share < 1:
         raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")
     if files.model is not None:

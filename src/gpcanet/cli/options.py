@@ -158,14 +158,14 @@ class Input:
         if self.dataset is not None and given:
             raise InputError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
         with console.phase("reading"):
-            data = self._load_files() if self.dataset is None else self._load_named(console)
+            data = self._load_files() if self.dataset is None else self._load_named()
         console.note(f"{data.name}: {data.graph.summary()}, {data.X.shape[1]:,} features")
         for note in data.notes:
             if note not in console.warned:
                 console.note(note)
         return data
 
-    def _load_named(self, console: Console) -> Dataset:
+    def _load_named(self) -> Dataset:
         from ..datasets import load
 
         assert self.dataset is not None
@@ -176,8 +176,7 @@ class Input:
                     f"{option} applies to files only; leave it out for the dataset {self.dataset}"
                 )
         # Without the option, the environment decides.
-        offline = self.offline or None
-        return load(self.dataset, self.data_dir, offline=offline, progress=console.progress)
+        return load(self.dataset, self.data_dir, offline=self.offline or None)
 
     def _load_files(self) -> Dataset:
         from ..files import check_distinct_columns, load_files
@@ -294,7 +293,12 @@ class NetworkSettings:
         ),
     ] = "gcn"
     init: Annotated[
-        str, option(METHOD, "--init", help="Initial weights: gpca, xavier, he or orthogonal.")
+        str,
+        option(
+            METHOD,
+            "--init",
+            help="Initial weights: gpca, xavier, he, orthogonal, lsuv, virgo or spog.",
+        ),
     ] = "gpca"
     layers: Annotated[int, option(METHOD, "--layers", "-L", help="Number of layers.")] = 2
     hidden: Annotated[int, option(METHOD, "--hidden", help="Width of the hidden layers.")] = 128

@@ -12,14 +12,11 @@ from ..files import write_predictions
 from ..utils.available_memory import available_bytes
 from .classification_report import ClassificationReport
 from .console import Console
-from .holdout import check_labelled, hold_out
+from .holdout import TEST_SHARE, VALIDATION_SHARE, check_labelled, hold_out
 from .networks import explaining_missing_packages
 from .option_groups import given_options, option_names
 from .options import Input, NetworkSettings, PropagationSettings, TrainingSettings
 from .output_options import TrainingFiles
-
-#: Shares of every class for a dataset without a split.
-VALIDATION_SHARE, TEST_SHARE = 0.1, 0.2
 
 
 def run(

@@ -305,12 +305,12 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
                 f"y has labels such as {classes.tolist()[0]!r}, but the classes are "
                 f"{self.classes_.tolist()[0]!r} and others; give text for text, numbers for numbers"
             )
-        labelled = codes >= 0
-        correct = predicted[labelled] == classes[codes[labelled]]
+        labeled = codes >= 0
+        correct = predicted[labeled] == classes[codes[labeled]]
         if sample_weight is None:
             return float(np.mean(correct))
         sample_weight = align_to_rows(sample_weight, *rows, index, "sample_weight")
-        return float(np.average(correct, weights=check_weights(sample_weight, n_rows)[labelled]))
+        return float(np.average(correct, weights=check_weights(sample_weight, n_rows)[labeled]))
 
     def check_parameters(self) -> None:
         """Raise if a parameter has a value that is not allowed."""

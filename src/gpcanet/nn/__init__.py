@@ -8,9 +8,12 @@ from ..utils.training_result import TrainingResult
 from .conv import GCNConv, GPCAConv
 from .init.effective_rank import effective_rank
 from .init.gpca import gpca_init_
+from .init.lsuv import lsuv_init_
 from .init.random import he_init_, orthogonal_init_, xavier_init_
 from .init.report import InitReport, LayerReport
 from .init.rules import register_layer
+from .init.spog import spog_init_
+from .init.virgo import virgo_init_
 from .models import GCN, GPCANet
 from .propagation import GraphPropagation
 from .serialization import load_model, save_model
@@ -37,10 +40,13 @@ __all__ = [
     "gpca_init_",
     "he_init_",
     "load_model",
+    "lsuv_init_",
     "orthogonal_init_",
     "partition",
     "register_layer",
     "save_model",
+    "spog_init_",
     "train",
+    "virgo_init_",
     "xavier_init_",
 ]

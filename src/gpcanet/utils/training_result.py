@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+#: Parts of a split, in the order in which they are reported.
 SPLIT = ("train", "validation", "test")
 
 

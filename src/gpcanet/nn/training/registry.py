@@ -15,9 +15,12 @@ from ...errors import InputError
 from ...utils.checks import check_choice, check_number
 from ..dropout import Dropout
 from ..init.gpca import gpca_init_
+from ..init.lsuv import lsuv_init_
 from ..init.random import he_init_, orthogonal_init_, xavier_init_
 from ..init.report import InitReport
 from ..init.rules import find_layers
+from ..init.spog import spog_init_
+from ..init.virgo import virgo_init_
 from ..models import GCN, GPCANet
 from .data import NodeData, densify_if_needed, prepare_edges
 
@@ -86,6 +89,9 @@ INITS: dict[str, Callable[..., InitReport]] = {
     "xavier": xavier_init_,
     "he": he_init_,
     "orthogonal": orthogonal_init_,
+    "lsuv": lsuv_init_,
+    "virgo": virgo_init_,
+    "spog": spog_init_,
 }
 
 
@@ -172,9 +178,9 @@ def build_initialized_model(
     data = densify_if_needed(model, data)
     edges = prepare_edges(model, data)
     if init != "gpca":
-        return model, INITS[init](model, data.x, edges.edge_index, seed=seed)
+        return model, INITS[init](model, data.x, *edges, seed=seed)
     # The output layer, which gpca_init_ leaves alone, gets Xavier weights.
-    xavier_init_(model, data.x, edges.edge_index, seed=seed)
+    xavier_init_(model, data.x, *edges, seed=seed)
     if isinstance(model, GPCANet):
         return model, model.pretrain_(data.x, edges.edge_index, seed=seed)
     layers, _ = find_layers(model)

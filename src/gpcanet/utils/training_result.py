@@ -28,6 +28,8 @@ class TrainingResult:
     curve : list of dict
         Epoch, loss and accuracies of every evaluation; the first one, before training, has no
         loss.
+    diverged : str or None
+        Why the training diverged, in results of ``train_many``; None if it did not.
     """
 
     accuracy: dict[str, float] = field(default_factory=dict)
@@ -36,6 +38,7 @@ class TrainingResult:
     epochs: int = 0
     seconds: float = 0.0
     curve: list[dict[str, float]] = field(default_factory=list)
+    diverged: str | None = None
 
     def add_evaluation(
         self, epoch: int, loss: float, accuracy: dict[str, float], *, later: bool

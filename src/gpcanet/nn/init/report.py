@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from ...errors import InputError
 
+#: Share of layers below which the report warns that few were set.
+SMALL_SHARE = 0.25
+
 
 @dataclass(frozen=True)
 class LayerReport:
@@ -76,8 +79,21 @@ class InitReport:
         """Raise an InputError if no layer was set."""
         if self.n_set == 0:
             reasons = "; ".join(f"{layer.name} ({layer.kind}): {layer.reason}" for layer in self)
-            raise InputError(f"no layer of the model was set: {reasons or 'it has no weights'}")
+            raise InputError(
+                f"no layer of the model was set: {reasons or 'it has no weights that are matrices'}"
+            )
+
+    @property
+    def warning(self) -> str:
+        """Warning if only a small part of the layers was set, otherwise empty."""
+        if self.n_set >= SMALL_SHARE * len(self):
+            return ""
+        return (
+            f"warning: only {self.n_set} of {len(self)} layers set; the others keep their previous "
+            f"weights for the reasons below"
+        )
 
     def __str__(self) -> str:
         title = f"{self.scheme}: {self.n_set} of {len(self.layers)} layers set"
-        return "\n".join([title, *map(str, self.layers)])
+        warning = [self.warning] if self.warning else []
+        return "\n".join([title, *warning, *map(str, self.layers)])

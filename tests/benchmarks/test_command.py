@@ -33,7 +33,7 @@ def test_quick_run_of_all_parts(bench, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     for module in ("command", "first_use"):  # two seconds per command
         monkeypatch.setattr(f"benchmarks.{module}.run_python", lambda *_: None)
-    monkeypatch.setattr("benchmarks.deep_gcn.SHALLOW_EPOCHS", 10)
+    monkeypatch.setattr("benchmarks.deep_gcn.EPOCHS", 3)
     monkeypatch.setattr("benchmarks.deep_gcn.available_cores", lambda: 1)
     ended = bench("--size", "quick", "--work-dir", tmp_path / "work")
     assert ended.code == 0, ended.err

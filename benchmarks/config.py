@@ -33,6 +33,7 @@ class Size:
     triad_numbers: int
     cluster_nodes: int
     depths: tuple[int, ...]
+    trained_depths: tuple[int, ...]
     depth_seeds: int
 
 
@@ -52,6 +53,7 @@ SIZES = {
         triad_numbers=200_000,
         cluster_nodes=2_000,
         depths=(2,),
+        trained_depths=(3,),
         depth_seeds=1,
     ),
     "small": Size(
@@ -67,6 +69,7 @@ SIZES = {
         triad_numbers=20_000_000,
         cluster_nodes=50_000,
         depths=(2, 10),
+        trained_depths=(15,),
         depth_seeds=1,
     ),
     "full": Size(
@@ -85,6 +88,7 @@ SIZES = {
         triad_numbers=40_000_000,
         cluster_nodes=500_000,
         depths=(2, 10, 15),
+        trained_depths=(15, 32, 64),
         depth_seeds=3,
     ),
 }  # fmt: skip

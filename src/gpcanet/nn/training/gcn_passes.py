@@ -11,8 +11,10 @@ where it is not zero.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -131,14 +133,18 @@ class GCNPasses:
         """Output in the current mode (``training``); zero in rows of nodes outside the split.
 
         The output of the last call is returned again if no dropout was and is to be applied. After
-        a change of the weights, call ``forget``.
+        a change of the weights, call ``forget``. An evaluation of a model with dropout has no
+        gradient.
         """
         dropout = self.training and self.model.dropout.p > 0
         if self.stored is None or dropout or self.stored_with_dropout:
-            with torch.enable_grad():
+            with torch.set_grad_enabled(self._has_gradient()):
                 self.stored = _Passes.apply(self, *self.parameters())
             self.stored_with_dropout = dropout
         return self.stored
+
+    def _has_gradient(self) -> bool:
+        return self.training or self.model.dropout.p == 0
 
     def forget(self) -> None:
         """Forget the stored output because the weights have changed."""
@@ -151,7 +157,7 @@ class GCNPasses:
     # -- forward pass ---------------------------------------------------------------------
 
     def forward(self) -> Tensor:
-        """Compute the output and store the activations of the hidden layers."""
+        """Compute the output, and store the activations of the hidden layers for ``backward``."""
         p = self.model.dropout.p if self.training else 0.0
         Y = self._project_features()
         for layer in range(len(self.activations)):
@@ -179,11 +185,14 @@ class GCNPasses:
         H, W = self.activations[layer], self.weights[layer + 1]
         bits = self._random_bits(p, layer, H.shape[1])
         Y_next = self._block(layer + 1, len(H), len(W))
+        is_stored = self._has_gradient()
 
         def work(begin: int, end: int) -> None:
-            own_bits = None if bits is None else bits[begin:end]
-            _aggregate(matrix, begin, end, Y, H[begin:end], bias, p, own_bits)
-            Y_next[begin:end] = _linear(H[begin:end], W)
+            own = H[begin:end] if is_stored else np.empty_like(H[begin:end])
+            _aggregate(
+                matrix, begin, end, Y, own, bias, p, None if bits is None else bits[begin:end]
+            )
+            Y_next[begin:end] = _linear(own, W)
 
         self._for_tiles(work, len(H))
         return Y_next
@@ -308,10 +317,21 @@ class _Passes(torch.autograd.Function):
 def _linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """x @ weight.T; in float32 by oneDNN, which uses AVX-512 on CPUs of all vendors."""
     if x.dtype == np.float32 and torch.backends.mkldnn.is_available():
-        arguments = torch.from_numpy(x), torch.from_numpy(weight), None, "none", [], ""
-        return torch.ops.mkldnn._linear_pointwise(*arguments).numpy()
+        return _scripted_linear()(torch.from_numpy(x), torch.from_numpy(weight)).numpy()
     with np.errstate(all="ignore"):  # a training that diverges is noticed by its loss
         return x @ weight.T
+
+
+def _onednn_linear(x: Tensor, weight: Tensor) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
+
+
+@cache
+def _scripted_linear() -> Callable[[Tensor, Tensor], Tensor]:
+    """``_onednn_linear`` in TorchScript, which releases the GIL, unlike calls of ``torch.ops``."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return torch.jit.script(_onednn_linear)
 
 
 def _kernels() -> Any:

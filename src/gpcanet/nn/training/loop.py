@@ -231,7 +231,7 @@ class TrainingLoop:
         batches = [self.whole_graph] if self.batches is None else self.batches.epoch(epoch)
         loss = float(np.mean([self._step(batch, epoch) for batch in batches]))
         weights = torch.nn.utils.parameters_to_vector(self.model.parameters())
-        if not bool(torch.isfinite(weights).all()):
+        if not math.isfinite(float(weights.detach().abs().max())):  # NaN is the largest
             raise self._diverged("a weight is not finite", epoch)
         self.result.epochs = epoch
         if epoch % self.settings.eval_every == 0 or epoch == self.settings.epochs:

@@ -9,7 +9,7 @@ import typer
 
 from gpcanet.cli import options as o
 from gpcanet.cli.console import Console
-from gpcanet.cli.entry import run_app
+from gpcanet.cli.entry import make_app, run_app
 from gpcanet.datasets.environment import cache_dir
 from gpcanet.errors import InputError
 from gpcanet.utils.atomic import check_target
@@ -17,13 +17,7 @@ from gpcanet.utils.atomic import check_target
 from .config import SIZES, Config
 from .parts import FIGURES, PARTS, check_names, read_results, run_part, write_json, write_page
 
-app = typer.Typer(
-    name="benchmarks",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-)
+app = make_app("benchmarks")
 
 
 def main() -> None:

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpcanet.datasets.ogb import ABOUT, LAYOUTS
+from gpcanet.datasets.planetoid import CITATION_GRAPHS
+
 
 @dataclass(frozen=True)
 class GraphShape:
@@ -15,6 +18,12 @@ class GraphShape:
     n_edges: int
     n_features: int
     n_classes: int = 8
+
+    @classmethod
+    def of_ogb(cls, name: str) -> GraphShape:
+        """The size of a dataset of OGB, with as many edges as its file lists."""
+        about, n_edges = ABOUT[name], LAYOUTS[name].n_listed_edges
+        return cls(about.n_nodes, n_edges, about.n_features, about.n_classes)
 
 
 @dataclass(frozen=True)
@@ -36,8 +45,6 @@ class Size:
     trained_depths: tuple[int, ...]
     depth_seeds: int
 
-
-CITATION_GRAPHS = ("cora", "citeseer", "pubmed")
 
 SIZES = {
     "quick": Size(
@@ -75,8 +82,8 @@ SIZES = {
     "full": Size(
         repeats=7,
         rounds=2,
-        arxiv_size=GraphShape(169_343, 1_166_243, 128, 40),
-        products_size=GraphShape(2_449_029, 61_859_140, 100, 47),
+        arxiv_size=GraphShape.of_ogb("ogbn-arxiv"),
+        products_size=GraphShape.of_ogb("ogbn-products"),
         real=CITATION_GRAPHS,
         random_splits=10,
         grown_edges=(

@@ -9,7 +9,7 @@ import numpy as np
 from .deep_gcn import CURVE_STEP
 
 #: Colours for growth, that most readers can distinguish (after Okabe and Ito).
-COLOURS = ("#D55E00", "#0072B2", "#999999", "#56B4E9")
+COLORS = ("#D55E00", "#0072B2", "#999999", "#56B4E9")
 
 #: Colour and name of each initialisation.
 INITS = {
@@ -25,13 +25,13 @@ def draw_growth(results: dict[str, Any], file: IO[bytes]) -> None:
     plt = _pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(12, 4.8), layout="constrained")
     methods = list(dict.fromkeys(point["method"] for point in results["over_edges"]))
-    for method, colour in zip(methods, COLOURS, strict=False):
+    for method, color in zip(methods, COLORS, strict=False):
         points = [p for p in results["over_edges"] if p["method"] == method and "seconds" in p]
         edges = [point["edges"] for point in points]
         extra = [max(p["peak_bytes"] - p["before_bytes"], 1) / 2**30 for p in points]
         power = results["exponents"].get(method)
         label = f"{method} (edges^{power['seconds']:.2f})" if power else method
-        style = {"marker": "o", "markersize": 4, "color": colour}
+        style = {"marker": "o", "markersize": 4, "color": color}
         axes[0].plot(edges, [point["seconds"] for point in points], label=label, **style)
         axes[1].plot(edges, extra, label=method, **style)
     for axis, title in zip(axes, ("seconds of a fit", "GiB beyond the input"), strict=True):
@@ -52,15 +52,15 @@ def draw_deep_gcn(results: dict[str, Any], file: IO[bytes]) -> None:
         1, len(depths), figsize=(4.6 * len(depths), 3.4), sharey=True, squeeze=False
     )
     for axis, layers in zip(axes[0], depths, strict=True):
-        for init, (colour, name) in INITS.items():
+        for init, (color, name) in INITS.items():
             own = [r["curve"] for r in runs if (r["layers"], r["method"]) == (layers, init)]
             if not own:
                 continue
             values = 100 * np.array(own)
             epochs = CURVE_STEP * np.arange(values.shape[1])
-            axis.plot(epochs, values.mean(axis=0), color=colour, label=name, lw=1.6)
+            axis.plot(epochs, values.mean(axis=0), color=color, label=name, lw=1.6)
             low, high = values.min(axis=0), values.max(axis=0)
-            axis.fill_between(epochs, low, high, color=colour, alpha=0.12, lw=0)
+            axis.fill_between(epochs, low, high, color=color, alpha=0.12, lw=0)
         title = f"GCN of {layers} layers on {results['dataset'].capitalize()}"
         axis.set(title=title, xlabel="epoch", ylim=(0, 100))
         axis.spines[["top", "right"]].set_visible(False)

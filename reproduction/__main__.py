@@ -12,7 +12,7 @@ import typer
 
 from gpcanet.cli import options as o
 from gpcanet.cli.console import Console
-from gpcanet.cli.entry import run_app
+from gpcanet.cli.entry import make_app, run_app
 from gpcanet.errors import InputError, UserError
 from gpcanet.utils.atomic import check_distinct_files
 
@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 #: Seconds between two progress notes where no progress bar is drawn.
 NOTE_SECONDS = 60.0
 
-app = typer.Typer(
-    name="reproduction",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-)
+app = make_app("reproduction", no_args_is_help=True)
 
 
 def main() -> None:

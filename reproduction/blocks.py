@@ -1,4 +1,4 @@
-"""The parts of a report: headings, paragraphs, lists, tables and pictures."""
+"""The parts of a report: headings, paragraphs, lists, tables and figures."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class FigureKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Picture:
+class Figure:
     key: FigureKey
     alt: str
     caption: str
 
 
-Block = Heading | Text | Items | Table | Picture
+Block = Heading | Text | Items | Table | Figure
 
 
 def table(header: tuple[str, ...], rows: list[tuple[object, ...]], caption: str = "") -> Table:

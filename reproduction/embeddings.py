@@ -92,11 +92,11 @@ def one_triangle_embedding(
         data.graph.indptr, data.graph.indices, data.graph.weights,
         normalization=setup["normalization"], labels=y, beta=setup["beta"], ghost=setup["ghost"],
     )  # fmt: skip
-    centred = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
-    centred -= centred.mean(axis=0)
+    centered = (X.toarray() if sp.issparse(X) else X).astype(np.float64)
+    centered -= centered.mean(axis=0)
     solver = Solver(P, float(setup["alpha"]), method="fixed-point", n_iter=setup["n_iter"])
-    F = solver.apply(centred)
-    return F @ upper_triangle_vectors(centred.T @ F, k)
+    F = solver.apply(centered)
+    return F @ upper_triangle_vectors(centered.T @ F, k)
 
 
 def upper_triangle_vectors(M: np.ndarray, k: int) -> np.ndarray:

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+from gpcanet.datasets.planetoid import CITATION_GRAPHS
 from gpcanet.utils.checks import check_choice
 
 from .cells import PUBLIC, Cell, Run, Setup, Split
-from .pools import CITATION_GRAPHS, DATASETS, POOLS, PROTOCOLS, SettingPool, read_toml
+from .pools import DATASETS, POOLS, PROTOCOLS, SettingPool, read_toml
 
-#: Generated graphs of the size of OGB's. They test scaling; their accuracies mean nothing.
-GENERATED = ("arxiv-size", "products-size")
+#: Generated graphs, and the dataset of OGB whose settings and size each has. They test scaling;
+#: their accuracies mean nothing.
+GENERATED = {"arxiv-size": "ogbn-arxiv", "products-size": "ogbn-products"}
 
 #: Training nodes per class in the public splits of the citation graphs.
 PUBLIC_LABELS_PER_CLASS = 20
@@ -216,7 +218,7 @@ def _fewer(build: _Builder) -> Iterator[RowSpec]:
 def _scale(build: _Builder) -> Iterator[RowSpec]:
     """A few epochs on generated graphs, to show that this size runs and how long it takes."""
     dataset = build.settings.dataset
-    options = SettingPool("paper", "full", OGB_OF_SIZE[dataset]).options("gpca")
+    options = SettingPool("paper", "full", GENERATED[dataset]).options("gpca")
     options |= {"lr": 0.01, "epochs": 50, "eval_every": 10, "hidden": 64, "dropout": 0}
     gpca = Setup.of("gpca", dataset, **options, alpha=10, beta=0, weight_decay=0)
     yield _single_run(build, gpca, alpha=10)
@@ -225,10 +227,6 @@ def _scale(build: _Builder) -> Iterator[RowSpec]:
         for init in ("xavier", "gpca"):
             gcn = Setup.of("gcn", dataset, **few, layers=3, hidden=128, init=init)
             yield _single_run(build, gcn, layers=3, init=init)
-
-
-#: The dataset whose settings and size each generated graph has.
-OGB_OF_SIZE = {"arxiv-size": "ogbn-arxiv", "products-size": "ogbn-products"}
 
 
 def _single_run(build: _Builder, setup: Setup, **row: Any) -> RowSpec:
@@ -269,7 +267,7 @@ def row_specs(experiment: str, protocol: str, pool: str, dataset: str) -> list[R
 
 
 def datasets_of(experiment: str) -> tuple[str, ...]:
-    return GENERATED if experiment == "scale" else DATASETS
+    return tuple(GENERATED) if experiment == "scale" else DATASETS
 
 
 def protocols_of(experiment: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from .display_names import INIT_NAMES, layers_label
 from .results import Result
 
 #: Colours and line styles of the initialisations (colours after Okabe and Ito).
-COLOURS = {"xavier": "#0072B2", "gpca": "#D55E00", "he": "#666666", "orthogonal": "#009E73"}
+COLORS = {"xavier": "#0072B2", "gpca": "#D55E00", "he": "#666666", "orthogonal": "#009E73"}
 LINES = {"xavier": "--", "gpca": "-", "he": ":", "orthogonal": "-."}
 
 #: The experiment that each kind of figure shows.
@@ -69,8 +69,8 @@ def _figure1(results: list[Result]) -> Any:
     middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
     for (y, x), value in np.ndenumerate(grid):
         if not np.isnan(value):
-            colour = "black" if value > middle else "white"
-            axis.text(x, y, f"{value:.1f}", ha="center", va="center", color=colour, fontsize=8)
+            color = "black" if value > middle else "white"
+            axis.text(x, y, f"{value:.1f}", ha="center", va="center", color=color, fontsize=8)
     figure.colorbar(image, label="test accuracy, %")
     return figure
 
@@ -137,7 +137,7 @@ def _fewer(results: list[Result]) -> Any:
 
 def _style(result: Result) -> dict[str, str]:
     init = result.row.init or ""
-    return {"color": COLOURS[init], "linestyle": LINES[init], "label": INIT_NAMES[init]}
+    return {"color": COLORS[init], "linestyle": LINES[init], "label": INIT_NAMES[init]}
 
 
 DRAW: dict[str, Callable[[list[Result]], Any]] = {

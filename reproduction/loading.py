@@ -9,9 +9,10 @@ from functools import lru_cache
 import numpy as np
 
 from gpcanet.datasets import Dataset, block_model, first_per_class, load, random_split
+from gpcanet.datasets.ogb import ABOUT, LAYOUTS
 
 from .cells import Split
-from .experiments import PUBLIC_LABELS_PER_CLASS
+from .experiments import GENERATED, PUBLIC_LABELS_PER_CLASS
 
 #: Number of validation and test nodes of a random split, as in the public splits.
 N_VALIDATION, N_TEST = 500, 1000
@@ -29,9 +30,21 @@ class GeneratedSize:
     validation: float
 
 
+def _size(name: str, train: float, validation: float) -> GeneratedSize:
+    about, layout = ABOUT[GENERATED[name]], LAYOUTS[GENERATED[name]]
+    return GeneratedSize(
+        n_nodes=about.n_nodes,
+        n_edges=layout.n_listed_edges,
+        n_features=about.n_features,
+        n_classes=about.n_classes,
+        train=train,
+        validation=validation,
+    )
+
+
 SIZES = {
-    "arxiv-size": GeneratedSize(169_343, 1_166_243, 128, 40, 0.54, 0.18),
-    "products-size": GeneratedSize(2_449_029, 61_859_140, 100, 47, 0.08, 0.02),
+    "arxiv-size": _size("arxiv-size", train=0.54, validation=0.18),
+    "products-size": _size("products-size", train=0.08, validation=0.02),
 }
 
 

@@ -10,12 +10,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from gpcanet.datasets import ogb, planetoid
+
 from .cells import Setup
 
 POOLS = ("full", "lean")
 PROTOCOLS = ("paper", "authors-code", "ours")
-CITATION_GRAPHS = ("cora", "citeseer", "pubmed")
-DATASETS = (*CITATION_GRAPHS, "ogbn-arxiv", "ogbn-products")
+DATASETS = (*planetoid.CITATION_GRAPHS, *ogb.ABOUT)
 
 #: Seeds of a protocol that names none.
 SEEDS = [0, 1, 2, 3, 4]

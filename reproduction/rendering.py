@@ -13,12 +13,12 @@ from .blocks import Block, FigureKey, Heading, Table
 
 
 def to_markdown(blocks: list[Block], image_prefix: str) -> str:
-    """Markdown; ``image_prefix`` is the start of the paths of pictures."""
+    """Markdown; ``image_prefix`` is the start of the paths of figures."""
     return _render("report.md.j2", blocks, autoescape=False, image_prefix=image_prefix)
 
 
-def to_html(blocks: list[Block], pictures: dict[FigureKey, bytes]) -> str:
-    """An HTML page that contains its styles and pictures."""
+def to_html(blocks: list[Block], figures: dict[FigureKey, bytes]) -> str:
+    """An HTML page that contains its styles and figures."""
     headings = [block for block in blocks if isinstance(block, Heading)]
     return _render(
         "report.html.j2",
@@ -26,7 +26,7 @@ def to_html(blocks: list[Block], pictures: dict[FigureKey, bytes]) -> str:
         autoescape=True,
         title=headings[0].text,
         contents=[heading.text for heading in headings if heading.level == 2],
-        pictures={key: base64.b64encode(png).decode() for key, png in pictures.items()},
+        figures={key: base64.b64encode(png).decode() for key, png in figures.items()},
     )
 
 

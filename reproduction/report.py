@@ -41,11 +41,11 @@ def _read_json(source: Path) -> Summary:
 
 
 def write_report(summary: Summary, folder: Path, name: str, *, overwrite: bool) -> list[Path]:
-    """Write HTML, Markdown, JSON and pictures; each file is complete or absent."""
+    """Write HTML, Markdown, JSON and figures; each file is complete or absent."""
     blocks = document(summary)
     try:
-        pictures = draw_figures(summary.results)
-        html = to_html(blocks, pictures)
+        figures = draw_figures(summary.results)
+        html = to_html(blocks, figures)
     except ModuleNotFoundError as error:
         raise InputError(
             f"{error.name} is not installed and a report needs it; use pip install --group pages"
@@ -56,9 +56,9 @@ def write_report(summary: Summary, folder: Path, name: str, *, overwrite: bool) 
         folder / f"{name}.md": to_markdown(blocks, f"images/{name}-").encode(),
         folder / f"{name}.json": summary.to_json(),
     }
-    if pictures:
+    if figures:
         images.mkdir(exist_ok=True)
-        contents |= {images / f"{name}-{key.file_stem}.png": png for key, png in pictures.items()}
+        contents |= {images / f"{name}-{key.file_stem}.png": png for key, png in figures.items()}
     for path in contents:
         check_target(path, overwrite=overwrite)
     for path, content in contents.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .blocks import Block, FigureKey, Picture, TableCell, Text, table
+from .blocks import Block, Figure, FigureKey, TableCell, Text, table
 from .display_names import INIT_NAMES, dataset_name, layers_label, method_label, row_label
 from .experiments import INITS, row_specs
 from .figures import figure_keys
@@ -30,13 +30,13 @@ def _by_dataset(results: list[Result]) -> list[tuple[str, list[Result]]]:
     return [(name, [r for r in results if r.row.dataset == name]) for name in names]
 
 
-def _pictures(kind: str, dataset: str, results: list[Result]) -> list[Block]:
+def _figures(kind: str, dataset: str, results: list[Result]) -> list[Block]:
     key = FigureKey(kind, dataset)
     if key not in figure_keys(results):
         return []
     alt, caption = CAPTIONS[kind]
     name = dataset_name(dataset)
-    return [Picture(key, f"{alt}, {name}", f"{name}: {caption}")]
+    return [Figure(key, f"{alt}, {name}", f"{name}: {caption}")]
 
 
 def _published_cell(result: Result) -> str:
@@ -117,7 +117,7 @@ def _depths(results: list[Result]) -> list[Block]:
                 ("best epoch, median", *columns), epochs,
                 f"{name}: the epoch selected by validation accuracy.",
             ),
-            *_pictures("curves", dataset, results),
+            *_figures("curves", dataset, results),
         ]  # fmt: skip
     return blocks
 
@@ -191,7 +191,7 @@ def _figure1(results: list[Result]) -> list[Block]:
             for depth in depths
         ]
         header = (dataset_name(dataset), *(f"alpha {alpha:g}" for alpha in alphas))
-        blocks += _pictures("figure1", dataset, results)
+        blocks += _figures("figure1", dataset, results)
         blocks.append(table(header, rows, _figure1_caption(own)))
     return blocks
 
@@ -229,7 +229,7 @@ def _histograms(results: list[Result]) -> list[Block]:
         name = dataset_name(dataset)
         header = (name, "seeds", "mean (sd)", "95 % interval", "minimum", "maximum")
         caption = f"{name}, public split, {_pools(own)}.{_early_stopping(own)}"
-        blocks += [*_pictures("histograms", dataset, results), table(header, rows, caption)]
+        blocks += [*_figures("histograms", dataset, results), table(header, rows, caption)]
     return blocks
 
 
@@ -252,7 +252,7 @@ def _fewer(results: list[Result]) -> list[Block]:
             rows.append((label, *(mean_and_sd(r) if r else "" for r in found)))
         name = dataset_name(dataset)
         header = (name, *(f"{count} labels per class" for count in labels))
-        blocks += _pictures("fewer", dataset, results)
+        blocks += _figures("fewer", dataset, results)
         blocks.append(table(header, rows, f"{name}, {_pools(own)}."))
     return blocks
 

@@ -170,18 +170,23 @@ def test_guide_to_alpha_runs():
     assert names["model"].alpha == names["best"]
 
 
-def test_guide_to_initialisation_runs(monkeypatch):
+def test_guide_to_initialisation_runs(monkeypatch, tmp_path):
     """Digits replace Cora, and a few epochs replace many."""
+    monkeypatch.chdir(tmp_path)
     text = (DOCS / "guide-init.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names = {}
     for block in blocks:
         exec(block.replace('"cora"', '"digits"').replace("epochs=100", "epochs=3"), names)
     assert names["report"].n_set == 14
     assert names["result"].epochs == 3
+    assert names["classes"].shape == (1797,)
+    digits = names["load"]("digits")
+    correct = names["classes"] == digits.class_names[digits.y]
+    assert correct[digits.test].mean() == names["network"].notes["test"]
     commands = re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1].splitlines()
-    assert len(commands) == 3
+    assert len(commands) == 5
     monkeypatch.setenv("GPCANET_OFFLINE", "1")
     for command in commands:
         words = command.replace("cora", "digits").replace("epochs 200", "epochs 2").split()[1:]

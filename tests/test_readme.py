@@ -50,14 +50,14 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_commands_run_in_order_and_write_their_files(folder):
-    written = ["demo.png", "topics.safetensors"]
+    written = ["demo.png", "topics.safetensors", "deep.safetensors"]
     for program, *words in commands(SHELL[0]) + commands(SHELL[1]):
         assert program == "gpcanet"
         words = [{"cora": "digits", "50": "2"}.get(word, word) for word in words]
         result = CliRunner().invoke(app, words, catch_exceptions=False)
         assert result.exit_code == 0, (words, result.output)
         written += [words[words.index("-o") + 1]] if "-o" in words else []
-    assert len(written) == 8
+    assert len(written) == 9
     assert all((folder / name).stat().st_size > 0 for name in written)
 
 
@@ -107,8 +107,8 @@ def routing():
 
 def accuracy(predicted, names, truth):
     """Accuracy on the nodes whose labels the example does not use."""
-    unlabelled = (names["y"] == -1).to_numpy()
-    return np.mean(predicted[unlabelled] == truth[names["X"].index].to_numpy()[unlabelled])
+    unlabeled = (names["y"] == -1).to_numpy()
+    return np.mean(predicted[unlabeled] == truth[names["X"].index].to_numpy()[unlabeled])
 
 
 def test_examples_with_tables_classify_the_unlabelled_nodes(tables, routing):

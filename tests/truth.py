@@ -63,8 +63,8 @@ def degrees(graph: Graph) -> np.ndarray:
 
 def dense_ghost(labels, D, normalization, ghost) -> np.ndarray:
     """The ghost edges of P: class means of labelled nodes, in one of three forms."""
-    labelled = labels >= 0
-    Y = (labels[:, None] == np.unique(labels[labelled])[None, :]).astype(float)
+    labeled = labels >= 0
+    Y = (labels[:, None] == np.unique(labels[labeled])[None, :]).astype(float)
     if normalization == "rw" and ghost == "balanced":
         G = Y @ np.linalg.inv(Y.T @ np.diag(D) @ Y) @ Y.T @ np.diag(D)
     else:
@@ -72,7 +72,7 @@ def dense_ghost(labels, D, normalization, ghost) -> np.ndarray:
         sums = G.sum(axis=1)
         scale = np.divide(1, np.sqrt(sums), out=np.zeros_like(sums), where=sums > 0)
         G = scale[:, None] * G * scale[None, :]
-    return G + np.diag((~labelled).astype(float)) if ghost == "balanced" else G
+    return G + np.diag((~labeled).astype(float)) if ghost == "balanced" else G
 
 
 def dense_P(graph, normalization="sym", labels=None, beta=0.0, ghost="balanced") -> np.ndarray:

@@ -166,7 +166,7 @@ BAD = [
     *(["embed", "-f", "f.csv", "--neighbors", k, "-o", "z.csv"] for k in ("0", "-1", "3", "x")),
     ["datasets", "info", ""],
     ["datasets", "fetch", "digits", "x"],
-    ["demo", "--picture", "z.bmp"],
+    ["demo", "--figure", "z.bmp"],
     ["embed", "digits", "--data-dir", "nowhere", "-o", "z.csv", "--label", "x"],
 ]  # fmt: skip
 

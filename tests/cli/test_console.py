@@ -67,6 +67,15 @@ def test_progress_is_drawn_on_the_terminal_and_the_result_stays_clean():
     assert "blocks: 36 nodes" in drawn
 
 
+def test_training_shows_its_epochs_on_a_terminal():
+    files = write_blocks(Path())
+    options = ("--epochs", 30, "--hidden", 8, "--init", "xavier", "--json")
+    out, drawn = run_on_terminal("train", *files, *options, TERM="xterm")
+    assert json.loads(out)["epochs"] == 30
+    assert "training" in drawn
+    assert "epoch 30 of 30" in drawn
+
+
 def test_dumb_terminal_gets_plain_ascii_lines():
     files = write_blocks(Path(), name="é")
     settings = {"TERM": "dumb", "PYTHONIOENCODING": "ascii"}

@@ -48,7 +48,7 @@ def test_without_matplotlib_there_is_a_note_and_no_figure(gpcanet, monkeypatch):
     assert ended.code == 0, ended.err
     assert "No figure: matplotlib is not installed; pip install 'gpcanet[plot]'." in ended.err
     values = json.loads(ended.out)
-    assert (values["dataset"], values["picture"], len(values["rows"])) == ("digits", None, 8)
+    assert (values["dataset"], values["figure"], len(values["rows"])) == ("digits", None, 8)
     assert not any(row.get("paper") for row in values["rows"])
     assert list(Path().iterdir()) == []
 
@@ -57,11 +57,11 @@ def test_without_matplotlib_there_is_a_note_and_no_figure(gpcanet, monkeypatch):
     ("options", "reason"),
     [
         ([], "demo.png exists; choose another name or use --force to replace it"),
-        (["--picture", "here.jpg"], "here.jpg: the figure must be a .png, .pdf or .svg file"),
-        (["--picture", "nowhere/demo.png"], "folder nowhere does not exist"),
+        (["--figure", "here.jpg"], "here.jpg: the figure must be a .png, .pdf or .svg file"),
+        (["--figure", "nowhere/demo.png"], "folder nowhere does not exist"),
     ],
 )
-def test_invalid_picture_is_an_error_before_loading(gpcanet, monkeypatch, options, reason):
+def test_invalid_figure_is_an_error_before_loading(gpcanet, monkeypatch, options, reason):
     def load(*args, **kwargs):
         raise AssertionError("data was loaded")
 

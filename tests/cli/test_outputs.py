@@ -46,6 +46,7 @@ CASES = [
         for model in ("m.safetensors", "soft-m.safetensors", "hard-m.safetensors")
     ),
     ["train", "-o", "z.csv", "--checkpoint", "folder/../z.csv"],
+    ["train", "--save-model", "z.safetensors", "--checkpoint", "folder/../z.safetensors"],
 ]
 
 

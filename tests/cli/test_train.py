@@ -26,6 +26,9 @@ def test_every_model_trains(gpcanet, files, model):
     assert len(values["curve"]) == 9
     assert "loss" not in values["curve"][0]
     assert values["report"]["accuracy"] == values["accuracy"]["test"]
+    phases = ["reading", "initialising", "training", "writing"]  # as in the other commands
+    assert list(values["seconds"]) == phases
+    assert 0 < values["training_seconds"] <= values["seconds"]["training"]
 
 
 @pytest.mark.parametrize("init", INITS)
@@ -158,7 +161,7 @@ from gpcanet.cli import main
 main()
 """
     ended = process("train", *files, code=code)
-    wanted = "torch is not installed; install what training needs: pip install 'gpcanet[nn]'"
+    wanted = "torch is not installed; install what networks need: pip install 'gpcanet[nn]'"
     assert ended.complaint == wanted
 
 

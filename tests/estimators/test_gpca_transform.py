@@ -112,9 +112,9 @@ def test_transform_of_some_nodes_after_a_fit_without_nodes_raises(graph, X, labe
         model.transform(X[rows], graph=graph, nodes=rows)
     P = dense_P(graph.subgraph(rows))  # the labels were those of another graph
     expected = dense_solve(P, 4.0, (X[rows] - X.mean(axis=0)) @ model.components_.T)
-    unlabelled = GPCA(3, alpha=4.0).fit(X, graph=graph)
-    unlabelled.components_ = model.components_
-    Z = unlabelled.transform(X[rows], graph=graph.subgraph(rows))
+    unlabeled = GPCA(3, alpha=4.0).fit(X, graph=graph)
+    unlabeled.components_ = model.components_
+    Z = unlabeled.transform(X[rows], graph=graph.subgraph(rows))
     np.testing.assert_allclose(Z, expected, atol=1e-10)
 
 

@@ -236,11 +236,11 @@ def test_estimate_counts_the_blocks_in_memory():
     assert few - 5 * 2**23 < single / 6
 
 
-def bytes_beyond_gpca(X, n_labelled=0, **parameters):
+def bytes_beyond_gpca(X, n_labeled=0, **parameters):
     """Memory of a classifier beyond a fit of GPCA."""
     graph = Graph.without_edges(X.shape[0])
     classifier = GPCAClassifier(4, **parameters)
-    return fit_bytes(classifier, graph, X, n_labelled) - fit_bytes(GPCA(4), graph, X)
+    return fit_bytes(classifier, graph, X, n_labeled) - fit_bytes(GPCA(4), graph, X)
 
 
 def test_estimate_of_a_classifier_counts_its_copies_and_embeddings():

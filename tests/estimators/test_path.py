@@ -168,15 +168,15 @@ def test_residual_of_a_model_is_the_largest_of_solves_and_eigenpairs(data, norma
     options = {"normalization": normalization, "tol": tol}
     path = GPCAPath(3, alphas=ALPHAS, betas=(0.2,), **options).fit(X, labels, graph=graph)
     model, Z = path.fitted(10.0, 0.2)
-    W, centred = model.components_.T, X - X.mean(axis=0)
+    W, centered = model.components_.T, X - X.mean(axis=0)
     order = 2 if normalization == "sym" else np.inf
     system = np.eye(len(X)) - dense_P(graph, normalization, labels, 0.2)
-    residuals = centred @ W - Z - 10 * system @ Z
+    residuals = centered @ W - Z - 10 * system @ Z
     of_solves = np.linalg.norm(residuals, order, axis=0) / np.linalg.norm(
-        centred @ W, order, axis=0
+        centered @ W, order, axis=0
     )
     weighted = row_weights(graph, normalization)[:, None] * Z
-    residuals = centred.T @ weighted - W * model.eigenvalues_
+    residuals = centered.T @ weighted - W * model.eigenvalues_
     of_eigenpairs = np.linalg.norm(residuals, axis=0) / model.eigenvalues_[0]
     expected = max(of_solves.max(), of_eigenpairs.max())
     assert model.residual_ == pytest.approx(expected, rel=1e-6, abs=1e-14)
@@ -280,14 +280,14 @@ def check_grid(*, kind, n, d, alphas, betas, ghost, normalization, tol, seed):
     X, labels = random_features(n, d, seed), random_labels(n, seed=seed)
     k, options = min(2, d), {"ghost": ghost, "normalization": normalization, "tol": tol}
     path = GPCAPath(k, alphas=alphas, betas=betas, **options).fit(X, labels, graph=graph)
-    centred, weights = X - X.mean(axis=0), row_weights(graph, normalization)
+    centered, weights = X - X.mean(axis=0), row_weights(graph, normalization)
     # For rw with ghost edges of the paper, the inverse is bounded by 1 in the maximum norm only;
     # in the norm of X^T D X, by the square root of the ratio of degrees.
-    scale = np.linalg.norm(centred.T @ (weights[:, None] * centred), 2)
+    scale = np.linalg.norm(centered.T @ (weights[:, None] * centered), 2)
     scale *= np.sqrt(weights.max() / weights.min()) if ghost == "paper" else 1
     for alpha, beta in itertools.product({*alphas, float(np.median(alphas))}, betas):
         P = dense_P(graph, normalization, labels, beta, ghost)
-        M = centred.T @ (weights[:, None] * dense_solve(P, alpha, centred))
+        M = centered.T @ (weights[:, None] * dense_solve(P, alpha, centered))
         M, W = (M + M.T) / 2, path.components(alpha, beta).T
         values = np.linalg.eigvalsh(M)[::-1][:k]
         # The dense inverse has rounding errors of 1e-12 at alpha = 1000.

@@ -135,7 +135,7 @@ MATRIX_MARKET = [
     ("symmetric, not square", matrix_market("3 2 1\n2 1 1\n", "coordinate real symmetric"),
      r"it is symmetric, but has 3 rows and 2 columns"),
     ("unknown symmetry", matrix_market("3 3 1\n2 1 1\n", "coordinate real odd"),
-     r"symmetry odd is unk"),
+     r"it is odd, but must be general or sym"),
     ("unknown form", matrix_market("3 3 1\n2 1 1\n", "list real general"),
      r"its sizes '3 3 1' are not"),
     ("negative sizes", matrix_market("-3 3 1\n2 1 1\n"),
@@ -180,7 +180,6 @@ RANDOM = sp.random_array((7, 7), density=0.3, rng=0)
 MATRICES = {
     "general": RANDOM,
     "symmetric": RANDOM + RANDOM.T,
-    "skew": RANDOM - RANDOM.T,
     "pattern": RANDOM > 0,
     "integers": (RANDOM * 100).astype(int),
     "dense": RANDOM.toarray(),

@@ -10,9 +10,9 @@ import pytest
 import reproduction.loading
 from gpcanet.datasets import block_model, first_per_class, random_split
 from gpcanet.datasets.environment import DATA_DIR_VARIABLE
+from gpcanet.datasets.planetoid import CITATION_GRAPHS
 from reproduction.cells import PUBLIC, Split
 from reproduction.loading import DatasetLoader, GeneratedSize
-from reproduction.pools import CITATION_GRAPHS
 
 PARTS = ("train", "validation", "test")
 

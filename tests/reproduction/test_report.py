@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from artificial_records import artificial_record, artificial_records
 
-from reproduction.blocks import FigureKey, Heading, Items, Picture, Table, TableCell, Text
+from reproduction.blocks import Figure, FigureKey, Heading, Items, Table, TableCell, Text
 from reproduction.cells import PUBLIC, loading_cell
 from reproduction.document import document
 from reproduction.experiments import Row, all_row_specs
@@ -62,11 +62,11 @@ def test_all_files_of_the_report_are_written(summary, tmp_path):
     written = write_report(summary, tmp_path, "proof", overwrite=False)
     assert {path.name for path in written} >= {"proof.html", "proof.md", "proof.json"}
     assert all(path.exists() for path in written)
-    pictures = [path for path in written if path.suffix == ".png"]
-    assert len(pictures) == 8  # curves, heat map, histograms, fewer labels, for two datasets
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+    figures = [path for path in written if path.suffix == ".png"]
+    assert len(figures) == 8  # curves, heat map, histograms, fewer labels, for two datasets
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures)
     named = re.findall(r"\]\((images/[^)]+)\)", (tmp_path / "proof.md").read_text())
-    assert {tmp_path / name for name in named} == set(pictures)
+    assert {tmp_path / name for name in named} == set(figures)
     with pytest.raises(FileExistsError):
         write_report(summary, tmp_path, "proof", overwrite=False)
 
@@ -84,8 +84,8 @@ def test_html_page_is_self_contained(summary, tmp_path):
 
 def test_html_and_markdown_have_the_same_numbers(summary):
     blocks = document(summary)
-    pictures = dict.fromkeys(figure_keys(summary.results), b"")
-    cells = set(Page(to_html(blocks, pictures)).cells)
+    figures = dict.fromkeys(figure_keys(summary.results), b"")
+    cells = set(Page(to_html(blocks, figures)).cells)
     markdown = to_markdown(blocks, "images/")
     for result in summary.results:
         if result.row.experiment.startswith("table"):
@@ -221,9 +221,9 @@ def test_markup_in_texts_is_escaped():
     assert "a\\|b<br><i>" in to_markdown(blocks, "")
 
 
-def test_pictures_are_linked_in_markdown_and_embedded_in_html():
+def test_figures_are_linked_in_markdown_and_embedded_in_html():
     key = FigureKey("curves", "cora")
-    blocks = [Heading("T", 1), Picture(key, "alt", "caption")]
+    blocks = [Heading("T", 1), Figure(key, "alt", "caption")]
     assert "![alt](images/x-curves-cora.png)" in to_markdown(blocks, "images/x-")
     assert "data:image/png;base64,AAEC" in to_html(blocks, {key: b"\x00\x01\x02"})
 
@@ -254,8 +254,8 @@ def test_committed_page_is_made_from_the_committed_summary(committed):
     page = to_markdown(document(committed), "images/evidence-")
     assert page == (DOCS / "evidence.md").read_text()
     assert committed.to_json() == (DOCS / "evidence.json").read_bytes()
-    pictures = {path.stem for path in DOCS.glob("images/evidence-*.png")}
-    assert pictures == {f"evidence-{key.file_stem}" for key in figure_keys(committed.results)}
+    figures = {path.stem for path in DOCS.glob("images/evidence-*.png")}
+    assert figures == {f"evidence-{key.file_stem}" for key in figure_keys(committed.results)}
 
 
 def test_committed_results_have_the_current_settings(committed):

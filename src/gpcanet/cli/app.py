@@ -10,17 +10,14 @@ import typer
 from .. import __version__
 from . import options as o
 from .console import Console, print_result
-from .entry import run_app
+from .entry import make_app, run_app
 from .option_groups import add_command
+from .output_options import ModelFiles, TrainingFiles
 
-app = typer.Typer(
-    name="gpcanet",
+app = make_app(
+    "gpcanet",
     help="Node embeddings in closed form: graph-regularised PCA, without GPU and without epochs.",
     invoke_without_command=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
 )
 datasets_app = typer.Typer(
     name="datasets", help="List, describe and download datasets.", invoke_without_command=True
@@ -61,7 +58,7 @@ def _help_without_command(context: typer.Context) -> None:
 @add_command(app)
 def demo(
     display: o.Display,
-    picture: Annotated[Path, typer.Option("--picture", help="File of the figure.")] = Path(
+    figure: Annotated[Path, typer.Option("--figure", help="File of the figure.")] = Path(
         "demo.png"
     ),
     force: o.Force = False,
@@ -75,13 +72,11 @@ def demo(
     """
     from .demo import run
 
-    run(display.console(), picture, force=force, data_dir=data_dir, offline=offline or None)
+    run(display.console(), figure, force=force, data_dir=data_dir, offline=offline or None)
 
 
 @add_command(app)
-def embed(
-    data: o.Input, settings: o.EmbedSettings, files: o.ModelFiles, display: o.Display
-) -> None:
+def embed(data: o.Input, settings: o.EmbedSettings, files: ModelFiles, display: o.Display) -> None:
     """Embed the nodes of a graph and write one row per node.
 
     gpcanet embed cora -o cora.parquet
@@ -98,7 +93,7 @@ def classify(
     data: o.Input,
     settings: o.ClassifySettings,
     held_out: o.HoldOutSettings,
-    files: o.ModelFiles,
+    files: ModelFiles,
     display: o.Display,
 ) -> None:
     """Predict the class of every node from the labels of some.
@@ -108,6 +103,8 @@ def classify(
     gpcanet classify cora
 
     gpcanet classify -e edges.csv -f papers.parquet -l topics.csv -o out.csv
+
+    gpcanet classify cora --model net.safetensors -o out.csv
     """
     from .classify import run
 
@@ -120,14 +117,14 @@ def train(
     network: o.NetworkSettings,
     propagation: o.PropagationSettings,
     training: o.TrainingSettings,
-    files: o.TrainingFiles,
+    files: TrainingFiles,
     display: o.Display,
 ) -> None:
     """Train a graph neural network that is initialised by GPCA.
 
     gpcanet train cora --layers 15 --init gpca
 
-    gpcanet train cora --model gpcanet --alpha 10 --layers 1
+    gpcanet train cora --model gpcanet --alpha 10 --save-model net.safetensors
     """
     from .train import run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from ..files import write_predictions
 from .classification_report import ClassificationReport
 from .console import Console
 from .feature_names import select_features, store_feature_names
-from .holdout import check_labelled, hold_out
+from .holdout import TEST_SHARE, check_labelled, hold_out
+from .networks import is_network_file, load_network, predict_by_network
 from .option_groups import given_options, option_names
-from .options import ClassifySettings, HoldOutSettings, Input, ModelFiles
+from .options import ClassifySettings, HoldOutSettings, Input
+from .output_options import ModelFiles
 
 HELD_OUT_NODES = "nodes with held-out labels"
 
@@ -34,68 +37,114 @@ def run(
     given = [option_names(ClassifySettings)[name] for name in parameters]
     given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
     files.check_model_files(data, given)
-    test_share = 0.2 if held_out.test_share is None else held_out.test_share
+    test_share = TEST_SHARE if held_out.test_share is None else held_out.test_share
     if not 0 <= test_share < 1:
         raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")
-    model = GPCAClassifier(**parameters) if files.model is None else load_model(files.model)
-    if not isinstance(model, GPCAClassifier):
-        raise InputError(f"{files.model} is a {type(model).__name__}; use gpcanet embed")
+    if files.model is not None:
+        _apply_saved_model(console, data, files, files.model)
+        return
     parameters["memory_limit"] = files.memory_limit
-    for estimator in (model, *getattr(model, "gpca_", ())):
-        estimator.set_params(memory_limit=files.memory_limit)
+    model = GPCAClassifier(**parameters)
     model.check_parameters()
 
     dataset = data.load(console)
-    n_labelled = int(np.sum(dataset.y >= 0))
-    if files.model is None:
-        console.note(memory_note(model, dataset.graph, dataset.X, n_labelled))
-        check_labelled(dataset)
-        split = dataset
-        if not dataset.has_split:
-            split = hold_out(dataset, held_out.seed or 0, test=test_share)
-        model, report = _fit_and_evaluate(console, split, parameters)
-        if report is not None and not dataset.has_split and files.written:
-            # The split was only for the report: results use all labels.
-            with console.phase("fitting on all labels"):
-                everything = np.flatnonzero(dataset.y >= 0)
-                model = _fit(replace(dataset, train=everything), parameters)
-        probabilities = model.label_distributions_
-        store_feature_names(model, dataset)
+    console.note(memory_note(model, dataset.graph, dataset.X, int(np.sum(dataset.y >= 0))))
+    check_labelled(dataset)
+    split = dataset
+    if not dataset.has_split:
+        split = hold_out(dataset, held_out.seed or 0, test=test_share)
+    model, report = _fit_and_evaluate(console, split, parameters)
+    if report is not None and not dataset.has_split and files.written:
+        # The split was only for the report: results use all labels.
+        with console.phase("fitting on all labels"):
+            everything = np.flatnonzero(dataset.y >= 0)
+            model = _fit(replace(dataset, train=everything), parameters)
+    store_feature_names(model, dataset)
+    with console.phase("writing"):
+        _write(data, dataset, files, model.classes_, model.label_distributions_)
+        if files.save_model is not None:
+            save_model(model, files.save_model, overwrite=files.force)
+    labels = "" if dataset.has_split else ", fitted on all labels"
+    _show(console, dataset, files, report, _selected(model), f"written{labels}")
+
+
+def _apply_saved_model(console: Console, data: Input, files: ModelFiles, path: Path) -> None:
+    """Predict by a saved GPCAClassifier or network."""
+    if is_network_file(path):
+        if files.memory_limit is not None:
+            raise InputError(f"--memory-limit is for GPCA; leave it out for the network {path}")
+        network = load_network(path)
+        dataset = data.load(console)
+        classes, probabilities = predict_by_network(network, dataset, console)
+        details: dict[str, Any] = {"network": network.notes}
     else:
+        model = load_model(path)
+        if not isinstance(model, GPCAClassifier):
+            raise InputError(f"{path} is a {type(model).__name__}; use gpcanet embed")
+        estimators: list[Any] = [model, *model.gpca_]
+        for estimator in estimators:
+            estimator.set_params(memory_limit=files.memory_limit)
+        model.check_parameters()
+        dataset = data.load(console)
         X = select_features(model, dataset, console)
         with console.phase("predicting"):
             probabilities = model.predict_proba(X, graph=dataset.graph)
-        nodes = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
-        description = "labelled nodes, which may include training nodes of the model"
-        report = _evaluate(dataset, model, probabilities, nodes, description)
-
+        classes, details = model.classes_, _selected(model)
+    nodes = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
+    description = "labelled nodes, which may include training nodes of the model"
+    report = _evaluate(dataset, classes, probabilities, nodes, description)
     with console.phase("writing"):
-        if files.output is not None:
-            write_predictions(
-                files.output, dataset.graph, model.classes_, probabilities,
-                id_name=data.id_name, overwrite=files.force,
-            )  # fmt: skip
-        if files.save_model is not None:
-            save_model(model, files.save_model, overwrite=files.force)
-    values = {
-        "nodes": dataset.graph.n_nodes,
-        "edges": dataset.graph.n_edges,
-        "features": dataset.X.shape[1],
-        "labelled": n_labelled,
-        "report": None if report is None else report.values(),
+        _write(data, dataset, files, classes, probabilities)
+    _show(console, dataset, files, report, details, "written")
+
+
+def _selected(model: GPCAClassifier) -> dict[str, Any]:
+    """Settings that the classifier has chosen, for the JSON output."""
+    return {
         "selected": {
             "alphas": list(model.alphas_),
             "feature_scaling": model.feature_scaling_,
             "normalize_embedding": model.normalize_embedding_,
             "C": model.C_,
             "correct_and_smooth": bool(model.correct_and_smooth_),
-        },
+        }
+    }
+
+
+def _write(
+    data: Input,
+    dataset: Dataset,
+    files: ModelFiles,
+    classes: np.ndarray,
+    probabilities: np.ndarray,
+) -> None:
+    if files.output is not None:
+        write_predictions(
+            files.output, dataset.graph, classes, probabilities,
+            id_name=data.id_name, overwrite=files.force,
+        )  # fmt: skip
+
+
+def _show(
+    console: Console,
+    dataset: Dataset,
+    files: ModelFiles,
+    report: ClassificationReport | None,
+    details: dict[str, Any],
+    verb: str,
+) -> None:
+    values = {
+        "nodes": dataset.graph.n_nodes,
+        "edges": dataset.graph.n_edges,
+        "features": dataset.X.shape[1],
+        "labelled": int(np.sum(dataset.y >= 0)),
+        "report": None if report is None else report.values(),
+        **details,
         "notes": list(dataset.notes),
         "seconds": console.seconds,
         "written": files.written,
     }
-    labels = "" if dataset.has_split or files.model else ", fitted on all labels"
-    written = f"written{labels}: {', '.join(files.written)} " if files.written else ""
+    written = f"{verb}: {', '.join(files.written)} " if files.written else ""
     ending = f"\n{written}({sum(console.seconds.values()):.1f} s)"
     console.result(values, *([] if report is None else [report.to_table()]), ending)
 
@@ -111,7 +160,7 @@ def _fit_and_evaluate(
     with console.phase("fitting"):
         model = _fit(dataset, parameters)
     probabilities = model.label_distributions_
-    report = _evaluate(dataset, model, probabilities, dataset.test, HELD_OUT_NODES)
+    report = _evaluate(dataset, model.classes_, probabilities, dataset.test, HELD_OUT_NODES)
     if report is None:
         console.note("no report: no labels were held out")
     return model, report
@@ -136,7 +185,7 @@ def _labels_by_name(dataset: Dataset, codes: np.ndarray) -> np.ndarray:
 
 def _evaluate(
     dataset: Dataset,
-    model: GPCAClassifier,
+    classes: np.ndarray,
     probabilities: np.ndarray,
     nodes: np.ndarray,
     description: str,
@@ -144,7 +193,7 @@ def _evaluate(
     """Compare predictions with the labels of some nodes; None without nodes."""
     if len(nodes) == 0:
         return None
-    codes = {name: code for code, name in enumerate(model.classes_.tolist())}
+    codes = {name: code for code, name in enumerate(classes.tolist())}
     names = _labels_by_name(dataset, dataset.y)[nodes].tolist()
     for name in sorted(set(names) - set(codes), key=str):  # classes that the model does not know
         codes[name] = len(codes)

@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataWarning
@@ -127,8 +127,30 @@ class Console:
         """Whether a progress bar is shown."""
         return self._bars is not None
 
-    def progress(self, what: str, done: int, total: int | None, text: str | None = None) -> None:
-        """Update the bar of a task; ``text`` replaces its name and its estimate of the time."""
+    @contextmanager
+    def counting(self, unit: str) -> Iterator[None]:
+        """Show the progress of a block as a count, such as "epoch 3 of 100"."""
+        from ..utils.progress import progress_to
+
+        def show(what: str, done: int, total: int | None) -> None:
+            self.progress(what, done, total, f"{unit} {done:,} of {total:,}", has_estimate=False)
+
+        with progress_to(show) if self.draws else nullcontext():
+            yield
+
+    def progress(
+        self,
+        what: str,
+        done: int,
+        total: int | None,
+        text: str | None = None,
+        *,
+        has_estimate: bool = True,
+    ) -> None:
+        """Update the bar of a task; ``text`` replaces its name.
+
+        The remaining time is shown unless the text has an estimate of its own.
+        """
         if self._bars is None:
             return
         if what not in self._tasks:
@@ -138,7 +160,7 @@ class Console:
             completed=done,
             total=total,
             description=escaped(text or what),
-            has_own_estimate=text is not None,
+            has_own_estimate=text is not None and has_estimate,
         )
 
     @contextmanager

@@ -44,7 +44,7 @@ def fetch(console: Console, requested: list[str], data_dir: Path | None) -> None
         about(name)  # raises for an unknown name, before the first download
     for name in requested:
         with console.phase(name):
-            data = load(name, data_dir, progress=console.progress)
+            data = load(name, data_dir)
         console.note(f"{name}: {data.graph.summary()}")
     fetched = list(dict.fromkeys(requested))
     console.result({"fetched": fetched}, f"ready: {', '.join(fetched)}")

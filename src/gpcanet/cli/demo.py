@@ -39,12 +39,12 @@ TSNE_SETTINGS = {
 
 
 def run(
-    console: Console, picture: Path, *, force: bool, data_dir: Path | None, offline: bool | None
+    console: Console, figure: Path, *, force: bool, data_dir: Path | None, offline: bool | None
 ) -> None:
     start = time.perf_counter()
-    check_target(picture, overwrite=force)
-    if picture.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise InputError(f"{picture}: the figure must be a .png, .pdf or .svg file")
+    check_target(figure, overwrite=force)
+    if figure.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise InputError(f"{figure}: the figure must be a .png, .pdf or .svg file")
     data = _load(console, data_dir, offline)
     labels = f"{len(data.train)} training labels, {len(data.test):,} test labels"
     console.note(f"{data.graph.summary()}, {data.X.shape[1]:,} features, {labels}")
@@ -52,10 +52,10 @@ def run(
     published = PUBLISHED_ON_CORA if data.name == "cora" else {}
     for row, alpha in zip(rows[2:], PUBLISHED_ON_CORA, strict=False):
         row["paper"] = published.get(alpha)
-    drawn = _draw(console, data, picture, force=force)
+    drawn = _draw(console, data, figure, force=force)
     seconds = time.perf_counter() - start
     console.result(
-        {"dataset": data.name, "rows": rows, "picture": drawn, "seconds": seconds},
+        {"dataset": data.name, "rows": rows, "figure": drawn, "seconds": seconds},
         _table(data, rows),
         f"\nTotal time: {seconds:.0f} s.",
         *([f"{drawn} shows the embeddings."] if drawn else []),
@@ -65,7 +65,7 @@ def run(
 def _load(console: Console, data_dir: Path | None, offline: bool | None) -> Dataset:
     try:
         with console.phase("fetching Cora"):
-            return load("cora", data_dir, offline=offline, progress=console.progress)
+            return load("cora", data_dir, offline=offline)
     except DataUnavailableError as error:
         console.note(f"Cora is not available: {error}")
         console.note(
@@ -122,7 +122,7 @@ def _table(data: Dataset, rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _draw(console: Console, data: Dataset, picture: Path, *, force: bool) -> str | None:
+def _draw(console: Console, data: Dataset, path: Path, *, force: bool) -> str | None:
     """Plot t-SNE maps of the PCA and GPCA embeddings, coloured by class."""
     try:
         import matplotlib
@@ -142,10 +142,10 @@ def _draw(console: Console, data: Dataset, picture: Path, *, force: bool) -> str
             handles, names, loc="outside lower center", ncols=min(len(names), 5),
             frameon=False, fontsize=12, markerscale=3,
         )  # fmt: skip
-        with atomic_file(picture, overwrite=force) as file:
-            figure.savefig(file, dpi=130, format=picture.suffix[1:])
+        with atomic_file(path, overwrite=force) as file:
+            figure.savefig(file, dpi=130, format=path.suffix[1:])
     plt.close(figure)
-    return str(picture)
+    return str(path)
 
 
 def _scatter(axis: Any, title: str, data: Dataset, Z: np.ndarray) -> None:

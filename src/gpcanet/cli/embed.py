@@ -12,7 +12,8 @@ from ..files import write_embedding
 from .console import Console
 from .feature_names import select_features, store_feature_names
 from .option_groups import given_options, option_names
-from .options import EmbedSettings, Input, ModelFiles
+from .options import EmbedSettings, Input
+from .output_options import ModelFiles
 
 
 def run(console: Console, data: Input, settings: EmbedSettings, files: ModelFiles) -> None:

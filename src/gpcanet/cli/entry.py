@@ -19,6 +19,18 @@ BAD_INPUT, INTERRUPTED = 2, 128 + signal.SIGINT
 UsageError: Any = typer.BadParameter.__base__
 
 
+def make_app(name: str, **settings: Any) -> typer.Typer:
+    """A command line with plain help and errors."""
+    return typer.Typer(
+        name=name,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None,
+        **settings,
+    )
+
+
 def run_app(app: typer.Typer, program: str) -> None:
     """Run a command and exit. 0: success, 2: bad input, 130: interrupted, 1: internal error."""
     # A terminated process removes its temporary files like an interrupted one.

@@ -9,6 +9,10 @@ import numpy as np
 
 from ..datasets import Dataset
 from ..errors import InputError
+from ..utils.training_result import SPLIT
+
+#: Shares of the labelled nodes of every class that are held out for validation and for the test.
+VALIDATION_SHARE, TEST_SHARE = 0.1, 0.2
 
 
 def check_labelled(dataset: Dataset) -> None:
@@ -24,7 +28,7 @@ def hold_out(dataset: Dataset, seed: int, *, test: float, validation: float = 0.
     """
     # StratifiedShuffleSplit of scikit-learn does not accept classes with a single node.
     rng = np.random.default_rng(seed)
-    parts: dict[str, list[np.ndarray]] = {"train": [], "validation": [], "test": []}
+    parts: dict[str, list[np.ndarray]] = {part: [] for part in SPLIT}
     for label in range(dataset.n_classes):
         nodes = rng.permutation(np.flatnonzero(dataset.y == label))
         n_test = min(round(test * len(nodes)), len(nodes) - 1)

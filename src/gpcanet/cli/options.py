@@ -15,23 +15,22 @@ from .option_groups import option_names
 if TYPE_CHECKING:
     from ..datasets import Dataset
 
-_FILES, _METHOD, _TRAINING, _RUN = "Your files", "Method", "Training", "Running"
+#: Panels of the help.
+FILES, METHOD, TRAINING, RUN = "Your files", "Method", "Training", "Running"
 
 
-def _option(panel: str, *names: str, help: str, **settings: Any) -> typer.models.OptionInfo:
+def option(panel: str, *names: str, help: str, **settings: Any) -> typer.models.OptionInfo:
+    """Declare an option in a panel of the help."""
     return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
 
 
 # -- options of several groups ----------------------------------------------------------------
 
-Output = Annotated[
-    Path | None, _option(_RUN, "--output", "-o", help="File of results: .parquet, .csv or .npz.")
-]
-Force = Annotated[bool, _option(_RUN, "--force", help="Replace files that exist.")]
+Force = Annotated[bool, option(RUN, "--force", help="Replace files that exist.")]
 DataDir = Annotated[
     Path | None,
-    _option(
-        _RUN,
+    option(
+        RUN,
         "--data-dir",
         help="Folder with dataset files [GPCANET_DATA_DIR].",
         exists=True,
@@ -39,24 +38,24 @@ DataDir = Annotated[
     ),
 ]
 Offline = Annotated[
-    bool, _option(_RUN, "--offline", help="Do not use the network [GPCANET_OFFLINE].")
+    bool, option(RUN, "--offline", help="Do not use the network [GPCANET_OFFLINE].")
 ]
 Quiet = Annotated[
-    bool, _option(_RUN, "--quiet", "-q", help="Print only results, errors and data warnings.")
+    bool, option(RUN, "--quiet", "-q", help="Print only results, errors and data warnings.")
 ]
-AsJson = Annotated[bool, _option(_RUN, "--json", help="Print results as JSON.")]
+AsJson = Annotated[bool, option(RUN, "--json", help="Print results as JSON.")]
 Beta = Annotated[
     float | None,
-    _option(_METHOD, "--beta", "-b", help="Weight of labels in the embedding, 0 to 1 [0]."),
+    option(METHOD, "--beta", "-b", help="Weight of labels in the embedding, 0 to 1 [0]."),
 ]
 Normalization = Annotated[
     str | None,
-    _option(_METHOD, "--normalization", help="sym (symmetric) or rw (random walk) [sym]."),
+    option(METHOD, "--normalization", help="sym (symmetric) or rw (random walk) [sym]."),
 ]
 Iterations = Annotated[
     int | None,
-    _option(
-        _METHOD,
+    option(
+        METHOD,
         "--iterations",
         help="Fixed number of solver steps; the paper uses 5 [until exact].",
     ),
@@ -90,8 +89,8 @@ class Input:
     ] = None
     features: Annotated[
         Path | None,
-        _option(
-            _FILES,
+        option(
+            FILES,
             "--features",
             "-f",
             help="One row per node: csv, tsv, parquet, npy, npz, mtx, h5ad.",
@@ -99,47 +98,47 @@ class Input:
     ] = None
     edges: Annotated[
         Path | None,
-        _option(_FILES, "--edges", "-e", help="One row per edge: csv, tsv, parquet, npz, mtx."),
+        option(FILES, "--edges", "-e", help="One row per edge: csv, tsv, parquet, npz, mtx."),
     ] = None
     labels: Annotated[
         Path | None,
-        _option(_FILES, "--labels", "-l", help="One row per label: csv, tsv, parquet, npy, npz."),
+        option(FILES, "--labels", "-l", help="One row per label: csv, tsv, parquet, npy, npz."),
     ] = None
     id_column: Annotated[
-        str | None, _option(_FILES, "--id", help="Column of node ids in features and labels [id].")
+        str | None, option(FILES, "--id", help="Column of node ids in features and labels [id].")
     ] = None
     source: Annotated[
-        str, _option(_FILES, "--source", help="Column of the first node of an edge.")
+        str, option(FILES, "--source", help="Column of the first node of an edge.")
     ] = "source"
     target: Annotated[
-        str, _option(_FILES, "--target", help="Column of the second node of an edge.")
+        str, option(FILES, "--target", help="Column of the second node of an edge.")
     ] = "target"
     weight: Annotated[
-        str | None, _option(_FILES, "--weight", help="Column of edge weights [weight].")
+        str | None, option(FILES, "--weight", help="Column of edge weights [weight].")
     ] = None
     label_column: Annotated[
         str | None,
-        _option(_FILES, "--label", help="Column of labels, in either file [label]."),
+        option(FILES, "--label", help="Column of labels, in either file [label]."),
     ] = None
     split_column: Annotated[
         str | None,
-        _option(_FILES, "--split", help="Column with train, validation or test [split]."),
+        option(FILES, "--split", help="Column with train, validation or test [split]."),
     ] = None
     ignore: Annotated[
         list[str] | None,
-        _option(
-            _FILES, "--ignore", metavar="<str>", help="Column that is not a feature; repeatable."
+        option(
+            FILES, "--ignore", metavar="<str>", help="Column that is not a feature; repeatable."
         ),
     ] = None
     neighbors: Annotated[
         int | None,
-        _option(
-            _FILES, "--neighbors", help="Instead of edges: number of nearest neighbours to connect."
+        option(
+            FILES, "--neighbors", help="Instead of edges: number of nearest neighbours to connect."
         ),
     ] = None
     drop_unknown: Annotated[
         bool,
-        _option(_FILES, "--drop-unknown", help="Drop edges and labels of nodes without features."),
+        option(FILES, "--drop-unknown", help="Drop edges and labels of nodes without features."),
     ] = False
     data_dir: DataDir = None
     offline: Offline = False
@@ -159,14 +158,14 @@ class Input:
         if self.dataset is not None and given:
             raise InputError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
         with console.phase("reading"):
-            data = self._load_files() if self.dataset is None else self._load_named(console)
+            data = self._load_files() if self.dataset is None else self._load_named()
         console.note(f"{data.name}: {data.graph.summary()}, {data.X.shape[1]:,} features")
         for note in data.notes:
             if note not in console.warned:
                 console.note(note)
         return data
 
-    def _load_named(self, console: Console) -> Dataset:
+    def _load_named(self) -> Dataset:
         from ..datasets import load
 
         assert self.dataset is not None
@@ -177,8 +176,7 @@ class Input:
                     f"{option} applies to files only; leave it out for the dataset {self.dataset}"
                 )
         # Without the option, the environment decides.
-        offline = self.offline or None
-        return load(self.dataset, self.data_dir, offline=offline, progress=console.progress)
+        return load(self.dataset, self.data_dir, offline=self.offline or None)
 
     def _load_files(self) -> Dataset:
         from ..files import check_distinct_columns, load_files
@@ -224,14 +222,14 @@ class GPCASettings:
 
     n_components: Annotated[
         int | None,
-        _option(_METHOD, "--components", "-k", help="Number of components [128, or all if fewer]."),
+        option(METHOD, "--components", "-k", help="Number of components [128, or all if fewer]."),
     ] = None
     beta: Beta = None
     normalization: Normalization = None
     precision: Annotated[
         str | None,
-        _option(
-            _METHOD,
+        option(
+            METHOD,
             "--precision",
             help="full, or half: large graphs in half the time, 3 digits [full].",
         ),
@@ -244,8 +242,8 @@ class EmbedSettings(GPCASettings):
 
     alpha: Annotated[
         float | None,
-        _option(
-            _METHOD,
+        option(
+            METHOD,
             "--alpha",
             "-a",
             help="Strength of graph regularisation; 0 ignores the graph, 1 to 50 is usual [10].",
@@ -260,8 +258,8 @@ class ClassifySettings(GPCASettings):
 
     alpha: Annotated[
         list[float] | None,
-        _option(
-            _METHOD,
+        option(
+            METHOD,
             "--alpha",
             "-a",
             metavar="<float>",
@@ -276,13 +274,11 @@ class HoldOutSettings:
 
     test_share: Annotated[
         float | None,
-        _option(
-            _METHOD, "--test-share", help="Share of labels held out if there is no split [0.2]."
-        ),
+        option(METHOD, "--test-share", help="Share of labels held out if there is no split [0.2]."),
     ] = None
     seed: Annotated[
         int | None,
-        _option(_METHOD, "--seed", min=0, help="Random seed for the held-out labels [0]."),
+        option(METHOD, "--seed", min=0, help="Random seed for the held-out labels [0]."),
     ] = None
 
 
@@ -292,16 +288,29 @@ class NetworkSettings:
 
     model: Annotated[
         str,
-        _option(
-            _METHOD, "--model", "-m", help="gcn, sage, gat, gatv2, gin, appnp, sgc, mlp or gpcanet."
+        option(
+            METHOD, "--model", "-m", help="gcn, sage, gat, gatv2, gin, appnp, sgc, mlp or gpcanet."
         ),
     ] = "gcn"
     init: Annotated[
-        str, _option(_METHOD, "--init", help="Initial weights: gpca, xavier, he or orthogonal.")
+        str,
+        option(
+            METHOD,
+            "--init",
+            help="Initial weights: gpca, xavier, he, orthogonal, lsuv, virgo or spog.",
+        ),
     ] = "gpca"
-    layers: Annotated[int, _option(_METHOD, "--layers", "-L", help="Number of layers.")] = 2
-    hidden: Annotated[int, _option(_METHOD, "--hidden", help="Width of the hidden layers.")] = 128
-    dropout: Annotated[float, _option(_METHOD, "--dropout", help="Dropout probability.")] = 0.5
+    spectrum: Annotated[
+        str,
+        option(METHOD, "--spectrum", help="Scale of directions for gpca: auto, paper or 0 to 1."),
+    ] = "auto"
+    head: Annotated[
+        str,
+        option(METHOD, "--head", help="Output layer for gpca: logistic, ridge or none (random)."),
+    ] = "logistic"
+    layers: Annotated[int, option(METHOD, "--layers", "-L", help="Number of layers.")] = 2
+    hidden: Annotated[int, option(METHOD, "--hidden", help="Width of the hidden layers.")] = 128
+    dropout: Annotated[float, option(METHOD, "--dropout", help="Dropout probability.")] = 0.5
 
 
 @dataclass(frozen=True)
@@ -310,8 +319,8 @@ class PropagationSettings:
 
     alpha: Annotated[
         list[float] | None,
-        _option(
-            _METHOD,
+        option(
+            METHOD,
             "--alpha",
             "-a",
             metavar="<float>",
@@ -328,120 +337,39 @@ class TrainingSettings:
     """Settings of the training loop."""
 
     epochs: Annotated[
-        int | None, _option(_TRAINING, "--epochs", help="Largest number of epochs [1000].")
+        int | None, option(TRAINING, "--epochs", help="Largest number of epochs [1000].")
     ] = None
-    lr: Annotated[
-        float | None, _option(_TRAINING, "--lr", help="Learning rate of Adam [0.001].")
-    ] = None
+    lr: Annotated[float | None, option(TRAINING, "--lr", help="Learning rate of Adam [0.001].")] = (
+        None
+    )
     weight_decay: Annotated[
-        float | None, _option(_TRAINING, "--weight-decay", help="Weight decay of Adam [0.0005].")
+        float | None, option(TRAINING, "--weight-decay", help="Weight decay of Adam [0.0005].")
     ] = None
     patience: Annotated[
         int | None,
-        _option(
-            _TRAINING, "--patience", help="Epochs without improvement before it stops [no limit]."
+        option(
+            TRAINING, "--patience", help="Epochs without improvement before it stops [no limit]."
         ),
     ] = None
     eval_every: Annotated[
-        int | None, _option(_TRAINING, "--eval-every", help="Epochs between two evaluations [1].")
+        int | None, option(TRAINING, "--eval-every", help="Epochs between two evaluations [1].")
     ] = None
     parts: Annotated[
         int | None,
-        _option(_TRAINING, "--parts", help="Number of graph partitions for mini-batches [1]."),
+        option(TRAINING, "--parts", help="Number of graph partitions for mini-batches [1]."),
     ] = None
     parts_per_batch: Annotated[
-        int | None, _option(_TRAINING, "--parts-per-batch", help="Partitions per mini-batch [1].")
+        int | None, option(TRAINING, "--parts-per-batch", help="Partitions per mini-batch [1].")
     ] = None
     seed: Annotated[
         int,
-        _option(
-            _TRAINING,
+        option(
+            TRAINING,
             "--seed",
             min=0,
             help="Random seed for weights, dropout and graph partitioning.",
         ),
     ] = 0
     device: Annotated[
-        str | None, _option(_TRAINING, "--device", help="cpu, cuda, ... [a GPU if there is one].")
+        str | None, option(TRAINING, "--device", help="cpu, cuda, ... [a GPU if there is one].")
     ] = None
-
-
-# -- output -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class OutputFiles:
-    """Files that a command writes."""
-
-    output: Output = None
-    force: Force = False
-
-    def check(self, data: Input, *others: Path | None) -> None:
-        """Raise before any work is done if the results could not be written."""
-        from ..files import check_output
-        from ..utils.atomic import check_distinct_files
-
-        if self.output is not None:
-            check_output(self.output, overwrite=self.force)
-        check_distinct_files([self.output, *others], data.files.values())
-
-    @property
-    def written(self) -> list[str]:
-        return [] if self.output is None else [str(self.output)]
-
-
-@dataclass(frozen=True)
-class TrainingFiles(OutputFiles):
-    """Files that ``train`` writes."""
-
-    checkpoint: Annotated[
-        Path | None,
-        _option(
-            _TRAINING,
-            "--checkpoint",
-            help="File of the training state (.safetensors); resumes from it if it exists.",
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class ModelFiles(OutputFiles):
-    """Files that ``embed`` and ``classify`` write, and the saved model they apply."""
-
-    model: Annotated[
-        Path | None,
-        _option(_METHOD, "--model", help="Apply this saved model instead of fitting one."),
-    ] = None
-    save_model: Annotated[
-        Path | None, _option(_METHOD, "--save-model", help="Save the fitted model (.safetensors).")
-    ] = None
-    memory_limit: Annotated[
-        str | None,
-        _option(
-            _RUN,
-            "--memory-limit",
-            metavar="<size>",
-            help="Largest memory beyond graph and features, such as 1.5GiB.",
-        ),
-    ] = None
-
-    def check_model_files(self, data: Input, given: list[str]) -> None:
-        """Raise before any work is done; ``given`` are the options that belong to a new model."""
-        from ..utils.atomic import check_distinct_files, check_target
-
-        if self.model is not None and self.save_model is not None:
-            raise InputError(
-                "--model applies a saved model and --save-model saves a new one; give one of them"
-            )
-        if self.model is not None and given:
-            raise InputError(f"{self.model} has its own settings; leave out {', '.join(given)}")
-        if self.save_model is not None:
-            if self.save_model.suffix != ".safetensors":
-                raise InputError(f"{self.save_model}: models are saved as .safetensors")
-            check_target(self.save_model, overwrite=self.force)
-        self.check(data, self.save_model)
-        check_distinct_files([self.output, self.save_model], [self.model])
-
-    @property
-    def written(self) -> list[str]:
-        return [str(path) for path in (self.output, self.save_model) if path is not None]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 import numpy as np
 
 from ..datasets import Dataset
 from ..errors import InputError
 from ..files import write_predictions
-from ..utils.atomic import check_target
 from ..utils.available_memory import available_bytes
 from .classification_report import ClassificationReport
 from .console import Console
-from .holdout import check_labelled, hold_out
+from .holdout import TEST_SHARE, VALIDATION_SHARE, check_labelled, hold_out
+from .networks import explaining_missing_packages
 from .option_groups import given_options, option_names
-from .options import Input, NetworkSettings, PropagationSettings, TrainingFiles, TrainingSettings
-
-#: Shares of every class for a dataset without a split.
-VALIDATION_SHARE, TEST_SHARE = 0.1, 0.2
+from .options import Input, NetworkSettings, PropagationSettings, TrainingSettings
+from .output_options import TrainingFiles
 
 
 def run(
@@ -27,18 +28,14 @@ def run(
     training: TrainingSettings,
     files: TrainingFiles,
 ) -> None:
-    files.check(data, files.checkpoint)
-    if files.checkpoint is not None:
-        check_target(files.checkpoint, overwrite=True)
-    try:
+    files.check_training_files(data)
+    with explaining_missing_packages():
+        from ..nn.serialization import save_model
+        from ..nn.trained_network import TrainedNetwork
         from ..nn.training.data import NodeData
-        from ..nn.training.loop import predict_proba, train
+        from ..nn.training.loop import train
         from ..nn.training.registry import build_initialized_model
         from ..nn.training.settings import Settings
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"{error.name} is not installed; install what training needs: pip install 'gpcanet[nn]'"
-        ) from None
     settings = Settings(**given_options(training))
     model_settings = _model_settings(network, propagation)
     dataset = data.load(console)
@@ -50,12 +47,19 @@ def run(
         console.note(_memory_note(dataset, network))
     with console.phase("initialising"):
         model, initialisation = build_initialized_model(
-            network.model, nodes, init=network.init, seed=settings.seed, **model_settings
+            network.model,
+            nodes,
+            init=network.init,
+            seed=settings.seed,
+            **_init_settings(network),
+            **model_settings,
         )
     for line in str(initialisation).splitlines():
         console.note(line)
-    with console.phase("training"):
-        notes = {"model": network.model, "init": network.init}
+    with console.phase("training"), console.counting("epoch"):
+        notes: dict[str, object] = {"model": network.model, "init": network.init}
+        if network.init == "gpca":
+            notes |= {"spectrum": network.spectrum, "head": network.head}
         try:
             result = train(model, nodes, settings, checkpoint=files.checkpoint, notes=notes)
         except MemoryError as error:
@@ -67,15 +71,20 @@ def run(
         f"{100 * result.accuracy['validation']:.1f} %"
     )
 
-    probabilities = predict_proba(model, nodes)
-    names = np.arange(dataset.n_classes) if dataset.class_names is None else dataset.class_names
-    names = names[: probabilities.shape[1]]  # the last classes may have no labelled node
-    if files.output is not None:
-        with console.phase("writing"):
+    outcome = result.to_json()
+    del outcome["curve"]
+    notes |= {"settings": asdict(settings), "result": outcome}
+    trained = TrainedNetwork.of(model, dataset, notes)
+    probabilities = trained.predict_proba(nodes)
+    names = np.arange(probabilities.shape[1]) if trained.classes is None else trained.classes
+    with console.phase("writing"):
+        if files.output is not None:
             write_predictions(
                 files.output, dataset.graph, names, probabilities,
                 id_name=data.id_name, overwrite=files.force,
             )  # fmt: skip
+        if files.save_model is not None:
+            save_model(trained, files.save_model, overwrite=files.force)
     report = None
     if len(dataset.test):
         report = ClassificationReport(
@@ -89,15 +98,30 @@ def run(
         "init": network.init,
         "initialised": initialisation.n_set,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        **result.to_json(),
+        **outcome,
+        "curve": result.curve,
         "report": None if report is None else report.values(),
         "notes": list(dataset.notes),
-        "phases": console.seconds,
+        "training_seconds": result.seconds,  # with those before a resumed training
+        "seconds": console.seconds,
         "written": files.written,
     }
     written = f"written: {', '.join(files.written)} " if files.written else ""
     ending = f"\n{written}({sum(console.seconds.values()):.1f} s)"
     console.result(values, *([] if report is None else [report.to_table()]), ending)
+
+
+def _init_settings(network: NetworkSettings) -> dict[str, Any]:
+    """Settings of ``gpca_init_``; the names of heads are checked there."""
+    spectrum: str | float = network.spectrum
+    if spectrum not in ("auto", "paper"):
+        try:
+            spectrum = float(spectrum)
+        except ValueError:
+            raise InputError(
+                f"--spectrum {spectrum} must be auto, paper or a number in [0, 1]"
+            ) from None
+    return {"spectrum": spectrum, "head": None if network.head == "none" else network.head}
 
 
 def _memory_note(dataset: Dataset, network: NetworkSettings) -> str | None:

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
+from collections.abc import Callable
 
 from ..errors import InputError
 from . import digits, ogb, planetoid
 from .dataset import About, Dataset
-from .download import Progress
 
-
-class Loader(Protocol):
-    """A function that loads a dataset by name."""
-
-    def __call__(
-        self,
-        name: str,
-        data_dir: str | os.PathLike[str] | None = None,
-        *,
-        offline: bool | None = None,
-        progress: Progress | None = None,
-    ) -> Dataset: ...
-
+#: From the name, the data folder and ``offline`` to the dataset.
+Loader = Callable[..., Dataset]
 
 _LOADERS: dict[str, tuple[Loader, About]] = {
     name: (loader, about)
@@ -46,11 +34,7 @@ def about(name: str) -> About:
 
 
 def load(
-    name: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    *,
-    offline: bool | None = None,
-    progress: Progress | None = None,
+    name: str, data_dir: str | os.PathLike[str] | None = None, *, offline: bool | None = None
 ) -> Dataset:
     """Load a dataset by name and download it if necessary.
 
@@ -63,8 +47,6 @@ def load(
         variable GPCANET_DATA_DIR.
     offline : bool, default=None
         Whether not to use the network. If None, the environment variable GPCANET_OFFLINE decides.
-    progress : callable, default=None
-        Called with the name of a file, the amount done, and the total amount if known.
 
     Returns
     -------
@@ -73,6 +55,8 @@ def load(
 
     Notes
     -----
+    Progress is reported to the listener of ``gpcanet.utils.progress.progress_to``.
+
     Files are stored in the cache folder of the user, or in GPCANET_CACHE_DIR. Planetoid files are
     verified by their SHA-256 whenever they are read. OGB publishes no hashes; its files are
     verified by their checksums and known sizes when they are converted.
@@ -83,7 +67,7 @@ def load(
     >>> data.graph.n_nodes, data.X.shape[1], data.n_classes
     (1797, 64, 10)
     """
-    return _entry(name)[0](name, data_dir, offline=offline, progress=progress)
+    return _entry(name)[0](name, data_dir, offline=offline)
 
 
 def _entry(name: str) -> tuple[Loader, About]:

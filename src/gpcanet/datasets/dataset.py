@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..graph import Graph
+from ..utils.training_result import SPLIT
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Dataset:
 
     def __repr__(self) -> str:
         """The name, the graph and sizes, without the arrays."""
-        sizes = {part: len(getattr(self, part)) for part in ("train", "validation", "test")}
+        sizes = {part: len(getattr(self, part)) for part in SPLIT}
         split = ", ".join(f"{part}={n}" for part, n in sizes.items()) if self.has_split else "none"
         kind = "sparse " if sp.issparse(self.X) else ""
         return (

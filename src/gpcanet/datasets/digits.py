@@ -6,10 +6,9 @@ import os
 
 import numpy as np
 
+from ..graph.neighbors import neighbor_graph
 from .dataset import About, Dataset
-from .download import Progress
 from .splits import random_split
-from .synthetic import neighbor_graph
 
 ABOUT = {
     "digits": About(
@@ -27,7 +26,6 @@ def load_digits(
     data_dir: str | os.PathLike[str] | None = None,
     *,
     offline: bool | None = None,
-    progress: Progress | None = None,
 ) -> Dataset:
     """Load the digits with their nearest-neighbour graph; the other arguments are not used."""
     from sklearn import datasets  # imported late: listing the datasets does not need it

@@ -16,14 +16,11 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError, DataUnavailableError
-
-#: Called with the name of a file, the bytes so far, and the total bytes if known.
-Progress = Callable[[str, int, int | None], None]
+from ..utils.progress import report_progress
 
 TIMEOUT_SECONDS = 15
 ATTEMPTS = 3
@@ -34,12 +31,7 @@ _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
 def download(
-    url: str,
-    target: Path,
-    *,
-    sha256: str | None = None,
-    certificates: str | None = None,
-    progress: Progress | None = None,
+    url: str, target: Path, *, sha256: str | None = None, certificates: str | None = None
 ) -> None:
     """Download a URL to a file and resume an earlier attempt.
 
@@ -51,7 +43,7 @@ def download(
     part = target.with_name(target.name + ".part")
     for attempt in range(ATTEMPTS):
         try:
-            _fetch(url, part, certificates, progress)
+            _fetch(url, part, certificates)
             break
         except urllib.error.HTTPError as error:
             error.close()
@@ -103,7 +95,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _fetch(url: str, part: Path, certificates: str | None, progress: Progress | None) -> None:
+def _fetch(url: str, part: Path, certificates: str | None) -> None:
     tag_file = part.with_name(part.name + ".tag")
     kept_tag = _read_tag(tag_file, url) if part.exists() else None
     done, headers = 0, {}
@@ -134,7 +126,7 @@ def _fetch(url: str, part: Path, certificates: str | None, progress: Progress | 
         length = answer.headers.get("Content-Length") or ""
         total = done + int(length) if length.isdecimal() else None
         with part.open("ab") as file:
-            _copy(answer, file, Path(urllib.parse.urlsplit(url).path).name, done, total, progress)
+            _copy(answer, file, Path(urllib.parse.urlsplit(url).path).name, done, total)
 
 
 def _continues(answer: Any, done: int, kept_tag: str | None, tags: list[str]) -> bool:
@@ -143,14 +135,11 @@ def _continues(answer: Any, done: int, kept_tag: str | None, tags: list[str]) ->
     return starts_there and (not tags or kept_tag in tags)
 
 
-def _copy(
-    answer: Any, file: IO[bytes], name: str, done: int, total: int | None, progress: Progress | None
-) -> None:
+def _copy(answer: Any, file: IO[bytes], name: str, done: int, total: int | None) -> None:
     while chunk := answer.read(CHUNK_BYTES):
         file.write(chunk)
         done += len(chunk)
-        if progress:
-            progress(name, done, total)
+        report_progress(name, done, total)
     if total is not None and done < total:
         raise http.client.IncompleteRead(b"", total - done)
 

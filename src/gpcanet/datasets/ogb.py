@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, DataUnavailableError, InputError
+from ..errors import DataError, DataUnavailableError
 from ..graph import Graph
 from ..utils.atomic import atomic_folder
+from ..utils.training_result import SPLIT
 from .dataset import About, Dataset
-from .download import Progress, download
+from .download import download
 from .environment import (
     DATA_DIR_VARIABLE,
     OFFLINE_VARIABLE,
@@ -80,18 +81,9 @@ _ARRAYS = ("X", "y", *PARTS, "indptr", "indices")
 
 
 def load_ogb(
-    name: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    *,
-    offline: bool | None = None,
-    progress: Progress | None = None,
+    name: str, data_dir: str | os.PathLike[str] | None = None, *, offline: bool | None = None
 ) -> Dataset:
-    """Load a graph of OGB with its split, memory-mapped; see :func:`gpcanet.datasets.load`.
-
-    ``progress`` is also called with the number of rows while an archive is converted.
-    """
-    if name not in ABOUT:
-        raise InputError(f"dataset {name!r} must be one of {', '.join(map(repr, ABOUT))}")
+    """Load a graph of OGB with its split, memory-mapped; see :func:`gpcanet.datasets.load`."""
     own_folder = user_data_dir(data_dir)
     cache = cache_dir() / "ogb" / name
     kept = _open_cached(cache, name)
@@ -114,10 +106,10 @@ def load_ogb(
         if own is None and not archive.is_file():
             if is_offline(offline):  # and another process found the archive damaged
                 raise unavailable
-            download(f"{URL}/{zip_name}", archive, progress=progress)
+            download(f"{URL}/{zip_name}", archive)
         try:
             with opened(own or archive, LAYOUTS[name]) as published, atomic_folder(cache) as folder:
-                class_names = convert(published, folder, ABOUT[name], LAYOUTS[name], progress)
+                class_names = convert(published, folder, ABOUT[name], LAYOUTS[name])
                 description = _description(name, _mapped(folder), class_names)
                 (folder / "about.json").write_text(json.dumps(description), encoding="utf-8")
                 shutil.rmtree(cache, ignore_errors=True)  # it is damaged or of another version
@@ -162,25 +154,17 @@ def _open_cached(cache: Path, name: str) -> Dataset | str:
         fits = (
             description == _description(name, arrays, class_names)
             and all(arrays[array].shape == shape for array, shape in sizes.items())
-            and (class_names is None or len(class_names) == about.n_classes)
+            and len(class_names) == about.n_classes
             and arrays["indptr"][-1] == len(arrays["indices"])
         )
     except (OSError, EOFError, ValueError, KeyError, TypeError, tokenize.TokenError):
         fits = False
     if not fits:
         return f"{cache} is damaged or of another version"
-    graph = Graph.from_csr(arrays.pop("indptr"), arrays.pop("indices"), validate=False)
-    return Dataset(
-        name=name,
-        graph=graph,
-        X=arrays["X"],
-        y=arrays["y"],
-        train=arrays["train"],
-        validation=arrays["validation"],
-        test=arrays["test"],
-        class_names=None if class_names is None else np.array(class_names),
-        about=about,
-    )
+    graph = Graph.from_csr(arrays["indptr"], arrays["indices"], validate=False)
+    X, y, train, validation, test = (arrays[array] for array in ("X", "y", *SPLIT))
+    names = np.array(class_names)
+    return Dataset(name, graph, X, y, train, validation, test, class_names=names, about=about)
 
 
 def _mapped(folder: Path) -> dict[str, np.memmap]:
@@ -188,9 +172,7 @@ def _mapped(folder: Path) -> dict[str, np.memmap]:
     return {name: np.lib.format.open_memmap(folder / f"{name}.npy", mode="r") for name in _ARRAYS}
 
 
-def _description(
-    name: str, arrays: dict[str, np.memmap], class_names: list[str] | None
-) -> dict[str, Any]:
+def _description(name: str, arrays: dict[str, np.memmap], class_names: list[str]) -> dict[str, Any]:
     described = {
         name: [array.dtype.str, array.offset, *array.shape] for name, array in arrays.items()
     }

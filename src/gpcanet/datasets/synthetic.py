@@ -1,8 +1,6 @@
-"""Generated graphs: stochastic block models and nearest-neighbour graphs."""
+"""Generated graphs: stochastic block models."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -53,10 +51,10 @@ def block_model(
     graph = Graph.from_edge_index(pairs, n_nodes=n_nodes, each_once=True)
     del pairs  # frees the memory before X is created
 
-    centres = rng.standard_normal((n_classes, n_features), dtype=np.float32)
+    centers = rng.standard_normal((n_classes, n_features), dtype=np.float32)
     X = rng.standard_normal((n_nodes, n_features), dtype=np.float32)
     X *= np.float32(feature_noise)
-    X += centres[y]
+    X += centers[y]
     order = rng.permutation(n_nodes)
     train, validation, test = np.split(order, [n_nodes // 10, n_nodes // 5])
     return Dataset("block model", graph, X, y, train, validation, test)
@@ -98,19 +96,3 @@ def _draw_edges(
         pairs[0, begin : begin + size] = source
         pairs[1, begin : begin + size] = node_at(low + rng.random(size) * (high - low))
     return pairs
-
-
-def neighbor_graph(X: Any, n_neighbors: int = 10, *, node_ids: Any = None) -> Graph:
-    """Connect every row of X to its nearest neighbours.
-
-    Examples
-    --------
-    >>> neighbor_graph(np.array([[0.0], [0.1], [5.0], [5.1]]), n_neighbors=1).n_edges
-    2
-    """
-    from sklearn.neighbors import kneighbors_graph
-
-    nearest = kneighbors_graph(X, n_neighbors).tocoo()
-    return Graph.from_edge_index(
-        [nearest.row, nearest.col], n_nodes=X.shape[0], node_ids=node_ids, each_once=True
-    )

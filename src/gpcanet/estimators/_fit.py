@@ -75,7 +75,13 @@ class Fit:
         d, k = self.X.shape[1], self.problem.n_components
         if self.problem.strategy == "lanczos":
             may_form, tol = self.problem.parameters.memory_limit is None, self.problem.tol
-            found = leading_eigenpairs_of(self.apply, d, int(k), tol=tol, may_form=may_form)
+            advice = (
+                f"use eigen_solver='formed' without memory_limit, which computes a matrix of "
+                f"{d:,} x {d:,} numbers"
+            )
+            found = leading_eigenpairs_of(
+                self.apply, d, int(k), tol=tol, may_form=may_form, advice=advice
+            )
             return Eigenpairs(*found, None)
         M = np.empty((d, d), self.X.dtype)
         for block in _blocks(d, self._block_size):
@@ -89,7 +95,7 @@ class Fit:
 
     def _products(self, block: slice) -> np.ndarray:
         """A block of columns of X^T F."""
-        solution = self.solver.solve_without_residual(self.X.columns(block))
+        solution = self.solver.solve(self.X.columns(block), with_residual=False)
         if self.X.is_sparse:
             return self.X.transposed_dot(self._weighted(solution.F))
 

@@ -74,7 +74,7 @@ class MemoryPlan(NamedTuple):
 
     columns_per_block: int
     reorder: bool
-    keep_centred: bool
+    keep_centered: bool
     on_disk: bool
     n_bytes: int
 

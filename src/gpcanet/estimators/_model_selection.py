@@ -94,9 +94,9 @@ def make_folds(
             # Each class starts at the fold after the last one, so that folds have equal size.
             fold_of[members] = (n_assigned + np.arange(len(members))) % n_folds
             n_assigned += len(members)
-    labelled = np.flatnonzero(codes >= 0)
+    labeled = np.flatnonzero(codes >= 0)
     return [
-        Fold(labelled[fold_of[labelled] != fold], np.flatnonzero(fold_of == fold))
+        Fold(labeled[fold_of[labeled] != fold], np.flatnonzero(fold_of == fold))
         for fold in np.unique(fold_of[fold_of >= 0])
     ]
 
@@ -153,9 +153,9 @@ class CandidateEvaluator:
         self.X, self.codes = X, codes
         self.graph, self.nodes = graph, nodes
         self._embed, self._uses_labels = embed, uses_labels
-        self._labelled = np.flatnonzero(codes >= 0)
-        self._labelled_position = np.cumsum(codes >= 0) - 1  # row -> position among labelled rows
-        self._labelled_embeddings: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
+        self._labeled = np.flatnonzero(codes >= 0)
+        self._labeled_position = np.cumsum(codes >= 0) - 1  # row -> position among labelled rows
+        self._labeled_embeddings: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
         self._full_embeddings: dict[tuple[str, float], np.ndarray] = {}
         self._scalers: dict[str, FeatureScaler] = {}
         self._scaled: tuple[str, Any] = ("none", X)
@@ -172,7 +172,7 @@ class CandidateEvaluator:
                 probabilities = np.mean(
                     [
                         self._head(candidate, alpha, train).predict_proba(
-                            self._labelled_rows(candidate, alpha, train, held_out)
+                            self._labeled_rows(candidate, alpha, train, held_out)
                         )
                         for alpha in candidate.alphas
                     ],
@@ -183,7 +183,7 @@ class CandidateEvaluator:
 
     def fitted(self, candidate: Candidate, alpha: float, train: np.ndarray) -> tuple[GPCA, Head]:
         """GPCA and head for one alpha, fitted on these labelled rows."""
-        gpca, _ = self._labelled_embedding(candidate.feature_scaling, alpha, train)
+        gpca, _ = self._labeled_embedding(candidate.feature_scaling, alpha, train)
         return gpca, self._head(candidate, alpha, train)
 
     def probabilities(self, candidate: Candidate, train: np.ndarray, *, smooth: bool) -> np.ndarray:
@@ -207,22 +207,22 @@ class CandidateEvaluator:
 
     def _head(self, candidate: Candidate, alpha: float, train: np.ndarray) -> Head:
         head = Head(candidate.C, unit_rows=candidate.normalize_embedding)
-        return head.fit(self._labelled_rows(candidate, alpha, train, train), self.codes[train])
+        return head.fit(self._labeled_rows(candidate, alpha, train, train), self.codes[train])
 
-    def _labelled_rows(
+    def _labeled_rows(
         self, candidate: Candidate, alpha: float, train: np.ndarray, rows: np.ndarray
     ) -> np.ndarray:
-        _, Z = self._labelled_embedding(candidate.feature_scaling, alpha, train)
-        return Z[self._labelled_position[rows]]
+        _, Z = self._labeled_embedding(candidate.feature_scaling, alpha, train)
+        return Z[self._labeled_position[rows]]
 
-    def _labelled_embedding(
+    def _labeled_embedding(
         self, scaling: str, alpha: float, train: np.ndarray
     ) -> tuple[GPCA, np.ndarray]:
         labels = train.tobytes() if self._uses_labels else None
-        if (scaling, alpha, labels) not in self._labelled_embeddings:
+        if (scaling, alpha, labels) not in self._labeled_embeddings:
             for each, gpca, Z in self._embed(self.scaled(scaling), self.training_codes(train)):
-                self._labelled_embeddings[scaling, each, labels] = gpca, Z[self._labelled]
-        return self._labelled_embeddings[scaling, alpha, labels]
+                self._labeled_embeddings[scaling, each, labels] = gpca, Z[self._labeled]
+        return self._labeled_embeddings[scaling, alpha, labels]
 
     def training_codes(self, train: np.ndarray) -> np.ndarray:
         """Class codes of all rows, -1 except for the training rows."""

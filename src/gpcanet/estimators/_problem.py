@@ -38,7 +38,7 @@ from ._memory_plan import (
     plan_memory,
     reordering_pays,
 )
-from ._training_nodes import TrainingNodes
+from .training_nodes import TrainingNodes
 from .validation import check_features, check_labels
 
 #: Largest alpha. Beyond it rounding errors hide the effect of alpha.
@@ -100,6 +100,8 @@ class Parameters:
                 f"precision='half' requires solver='chebyshev' or 'fixed-point' and "
                 f"eigen_solver='formed', not {self.solver!r} and {self.eigen_solver!r}"
             )
+        if self.half and not self.is_self_adjoint:
+            raise InputError("precision='half' with normalization='rw' requires ghost='balanced'")
         if self.memory_limit is not None:
             parse_bytes(self.memory_limit)
         check_number("max_iter", self.max_iter, 1, integer=True, advice="the default is 1000")
@@ -307,7 +309,7 @@ class Problem:
         if self._becomes_dense:
             X = X.toarray()
         mean = None if self.mean is None else times_power_of_two(self.mean, -self.exponent)
-        return CenteredFeatures(X, mean, keep=self.memory_plan.keep_centred)
+        return CenteredFeatures(X, mean, keep=self.memory_plan.keep_centered)
 
     @cached_property
     def _becomes_dense(self) -> bool:

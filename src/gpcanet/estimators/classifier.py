@@ -26,10 +26,10 @@ from ._model_selection import (
     select_candidate,
 )
 from ._problem import LARGEST_ALPHA, Parameters, check_n_components
-from ._training_nodes import TrainingNodes
 from .gpca import GPCA
 from .heads import correct_and_smooth
 from .path import GPCAPath
+from .training_nodes import TrainingNodes
 from .validation import as_user_errors, check_features, check_held_out, check_labels, check_weights
 
 #: Parameters that GPCAPath shares with GPCA.
@@ -305,12 +305,12 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
                 f"y has labels such as {classes.tolist()[0]!r}, but the classes are "
                 f"{self.classes_.tolist()[0]!r} and others; give text for text, numbers for numbers"
             )
-        labelled = codes >= 0
-        correct = predicted[labelled] == classes[codes[labelled]]
+        labeled = codes >= 0
+        correct = predicted[labeled] == classes[codes[labeled]]
         if sample_weight is None:
             return float(np.mean(correct))
         sample_weight = align_to_rows(sample_weight, *rows, index, "sample_weight")
-        return float(np.average(correct, weights=check_weights(sample_weight, n_rows)[labelled]))
+        return float(np.average(correct, weights=check_weights(sample_weight, n_rows)[labeled]))
 
     def check_parameters(self) -> None:
         """Raise if a parameter has a value that is not allowed."""

@@ -91,12 +91,12 @@ def correct_and_smooth(graph: Graph, probabilities: np.ndarray, codes: np.ndarra
     """
     P = Propagation(graph.indptr, graph.indices, graph.weights)
     solver = Solver(P, SMOOTHING_ALPHA)
-    labelled = np.flatnonzero(codes >= 0)
-    truth = np.eye(probabilities.shape[1])[codes[labelled]]
+    labeled = np.flatnonzero(codes >= 0)
+    truth = np.eye(probabilities.shape[1])[codes[labeled]]
     errors = np.zeros(probabilities.shape)
-    errors[labelled] = truth - probabilities[labelled]
+    errors[labeled] = truth - probabilities[labeled]
     smoothed = probabilities + solver.apply(errors)
-    smoothed[labelled] = truth
+    smoothed[labeled] = truth
     smoothed = np.maximum(solver.apply(smoothed), 0)
     totals = smoothed.sum(axis=1, keepdims=True)
     return np.where(totals > 0, smoothed / np.where(totals > 0, totals, 1), probabilities)

@@ -21,10 +21,10 @@ BYTES_OF_CODE = 64 * 2**20
 WORTH_REPORTING = 2**30
 
 
-def fit_bytes(model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labelled: int = 0) -> int:
+def fit_bytes(model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labeled: int = 0) -> int:
     """Estimated peak memory of ``model.fit(X, y, graph=graph)`` beyond the graph and X.
 
-    ``n_labelled`` is the number of labels in y; only a classifier uses it.
+    ``n_labeled`` is the number of labels in y; only a classifier uses it.
 
     Examples
     --------
@@ -34,13 +34,13 @@ def fit_bytes(model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labelled: in
     '1.4 GiB'
     """
     if isinstance(model, GPCAClassifier):
-        return _classifier_bytes(model, graph, X, n_labelled)
+        return _classifier_bytes(model, graph, X, n_labeled)
     k = check_n_components(model.n_components, X, model.eigen_solver)
     problem = Problem(Parameters.of(model), graph, X, n_components=k)
     return problem.memory_plan.n_bytes + BYTES_OF_CODE
 
 
-def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labelled: int) -> int:
+def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labeled: int) -> int:
     """A fit of GPCA, the scaled X it is given, and the cached embeddings."""
     candidates = make_candidates(model, X)
     embeddings = {(c.feature_scaling, alpha) for c in candidates for alpha in c.alphas}
@@ -54,16 +54,16 @@ def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labelled: i
     # ghost edges every fold has its own embeddings.
     n_parts = model.cv + 1 if model.beta > 0 else 1
     n_rows = max(len(c.alphas) for c in candidates) * X.shape[0]
-    n_rows += n_parts * len(embeddings) * n_labelled
+    n_rows += n_parts * len(embeddings) * n_labeled
     width = check_n_components(gpca.n_components, X)
     return fit_bytes(gpca, graph, X) + scaled + int(n_rows * width * item)
 
 
 def memory_note(
-    model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labelled: int = 0
+    model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labeled: int = 0
 ) -> str | None:
     """A sentence about the memory of a large fit; None for a small one."""
-    needed, free = fit_bytes(model, graph, X, n_labelled), available_bytes()
+    needed, free = fit_bytes(model, graph, X, n_labeled), available_bytes()
     if needed < WORTH_REPORTING:
         return None
     sentence = f"this will take about {needed / 2**30:.1f} GiB of memory"

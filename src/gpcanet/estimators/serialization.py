@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..errors import InputError, InputTypeError
+from ..errors import InputError, InputTypeError, UserError
 from ..graph import Graph
 from ..utils.tensor_file import read_tensor_file, write_tensor_file
-from ._training_nodes import TrainingNodes
 from .classifier import GPCAClassifier
 from .gpca import GPCA
 from .heads import FeatureScaler, Head
+from .training_nodes import TrainingNodes
 
 #: Estimators: saved as their parameters and learned attributes.
 ESTIMATORS = {"GPCA": GPCA, "GPCAClassifier": GPCAClassifier}
 
 #: Dataclasses: saved as their fields.
 RECORDS = {"FeatureScaler": FeatureScaler, "Head": Head, "TrainingNodes": TrainingNodes}
+
+#: Kind of the files of ``gpcanet.nn.save_model``.
+NETWORK = "network"
 
 #: Constructor arguments of a Graph and of a sparse array that are saved.
 GRAPH_FIELDS = ("indptr", "indices", "weights", "node_ids")
@@ -68,11 +72,14 @@ def save_model(
     """
     kind = type(model).__name__
     if type(model) not in ESTIMATORS.values():  # what a subclass adds would be lost
-        raise InputTypeError(f"a {kind} cannot be saved; give a GPCA or a GPCAClassifier")
+        raise InputTypeError(
+            f"a {kind} cannot be saved; give a GPCA or a GPCAClassifier, or use "
+            f"gpcanet.nn.save_model for a network"
+        )
     if not hasattr(model, "n_features_in_"):
         raise InputError(f"this {kind} is not fitted; fit it before saving it")
     arrays: dict[str, np.ndarray] = {}
-    header = {"kind": kind, "model": _encode(model, kind, arrays)}
+    header = {"kind": kind, "model": encode(model, kind, arrays)}
     write_tensor_file(Path(path), header, arrays, overwrite=overwrite)
 
 
@@ -93,27 +100,46 @@ def load_model(path: str | os.PathLike[str]) -> GPCA | GPCAClassifier:
     model : GPCA or GPCAClassifier
         Fitted estimator.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"{path} is not a file; give the file of a saved model")
-    header, arrays = read_tensor_file(Path(path), "model")
+    header, arrays = read_model_file(path)
+    if header.get("kind") == NETWORK:
+        raise InputError(
+            f"{path} holds a network, not an estimator; load it by gpcanet.nn.load_model, or apply "
+            f"it by gpcanet classify"
+        )
     if header.get("kind") not in tuple(ESTIMATORS):
         raise InputError(f"{path} is not a model of GPCANet: its kind is {header.get('kind')!r}")
-    try:
-        model = _decode(header["model"], arrays)
-    except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise InputError(f"{path} is not a complete model of GPCANet ({error!r})") from None
-    except ValueError as error:
-        raise InputError(f"{path} is not a model of GPCANet: {error}") from None
+    with explaining_bad_content(path):
+        model = decode(header["model"], arrays)
     if type(model).__name__ != header["kind"]:
         raise InputError(f"{path} is not a model of GPCANet: it holds no {header['kind']}")
     return model
 
 
-def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def read_model_file(
+    path: str | os.PathLike[str],
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays of a saved estimator or network."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path} is not a file; give the file of a saved model")
+    return read_tensor_file(Path(path), "model")
+
+
+@contextmanager
+def explaining_bad_content(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise an InputError that names the file if its content is not a valid model."""
+    try:
+        yield
+    except (UserError, ValueError) as error:
+        raise InputError(f"{path} is not a model of GPCANet: {error}") from None
+    except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise InputError(f"{path} is not a complete model of GPCANet ({error!r})") from None
+
+
+def encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """Return the value as JSON, with its arrays moved to ``arrays`` under dotted names."""
 
     def encode_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: _encode(item, f"{name}.{key}", arrays) for key, item in fields.items()}
+        return {key: encode(item, f"{name}.{key}", arrays) for key, item in fields.items()}
 
     if isinstance(value, np.generic):
         value = value.item()
@@ -122,7 +148,7 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, np.ndarray):
         return _encode_array(value, name, arrays)
     if isinstance(value, list | tuple):
-        items = [_encode(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]
+        items = [encode(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]
         return {"$type": "tuple", "items": items} if isinstance(value, tuple) else items
     kind = type(value)
     if kind in ESTIMATORS.values():
@@ -159,13 +185,13 @@ def _encode_array(value: np.ndarray, name: str, arrays: dict[str, np.ndarray]) -
     )
 
 
-def _decode(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return the value that _encode was given; creates only the types that it knows."""
+def decode(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the value that encode was given; creates only the types that it knows."""
     if isinstance(value, list):
-        return [_decode(item, arrays) for item in value]
+        return [decode(item, arrays) for item in value]
     if not isinstance(value, dict):
         return value
-    fields = {key: _decode(item, arrays) for key, item in value.items()}
+    fields = {key: decode(item, arrays) for key, item in value.items()}
     match fields.pop("$type", None):
         case None:
             return fields

@@ -123,10 +123,10 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
             f"y has {len(y)} labels for {n_rows} rows of X; give one per row, "
             f"{UNLABELED} where unknown"
         )
-    labelled = labeled_mask(y)
+    labeled = labeled_mask(y)
     if y.dtype.kind in "OUT" and (note := missing_words_note(y.tolist())) is not None:
         warnings.warn(f"y: {note}", LabelWarning, stacklevel=3)
-    known = y[labelled]
+    known = y[labeled]
     if len(known) == 0:
         raise InputError(f"y has no labelled node: all are {UNLABELED}; at least one is needed")
     if y.dtype == object:
@@ -139,7 +139,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
             assert_all_finite(known, input_name="y")
         check_classification_targets(known)
     codes = np.full(n_rows, UNLABELED)
-    classes, codes[labelled] = np.unique(known, return_inverse=True)
+    classes, codes[labeled] = np.unique(known, return_inverse=True)
     return codes, classes
 
 
@@ -177,10 +177,10 @@ def check_held_out(validation: Any, codes: np.ndarray, classes: np.ndarray) -> n
         raise InputError("validation has a row more than once; give each position once, or a mask")
     held_out = np.zeros(n_rows, bool)
     held_out[chosen] = True
-    unlabelled = int(np.sum(codes[held_out] < 0))
-    if unlabelled or not held_out.any():
+    unlabeled = int(np.sum(codes[held_out] < 0))
+    if unlabeled or not held_out.any():
         raise InputError(
-            f"validation has {held_out.sum()} rows, {unlabelled} of them unlabelled; give at least "
+            f"validation has {held_out.sum()} rows, {unlabeled} of them unlabelled; give at least "
             f"one row, and only rows that are labelled in y"
         )
     missing = np.setdiff1d(codes[held_out], codes[~held_out])

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from ..errors import DataError
 from .matrix_market import read_matrix_market
-from .tables import check_file, first_line, suffix_of
+from .paths import check_file, first_line, suffix_of
 
 #: Names of the formats in messages.
 ARRAY_FORMATS = {".npy": "npy", ".npz": "npz", ".mtx": "Matrix Market"}

@@ -15,7 +15,8 @@ from ..errors import DataError, InputError
 from ..graph.conversion import find_weight_column
 from .arrays import ARRAY_SUFFIXES, read_arrays
 from .id_columns import NodeIds, read_ids
-from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays
+from .paths import suffix_of
+from .tables import TABLE_SUFFIXES, Table, read_table, table_of_arrays
 
 
 @dataclass(frozen=True)

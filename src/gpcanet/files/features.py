@@ -16,15 +16,8 @@ from .arrays import ARRAY_SUFFIXES, read_arrays
 from .column_roles import LABEL_NAMES, ColumnRoles
 from .id_columns import NodeIds, read_ids, row_positions
 from .labels import Labels, extract_labels, find_ids, per_node_arrays, split_values
-from .tables import (
-    TABLE_SUFFIXES,
-    Table,
-    check_file,
-    first_line,
-    read_table,
-    suffix_of,
-    table_of_arrays,
-)
+from .paths import check_file, first_line, suffix_of
+from .tables import TABLE_SUFFIXES, Table, read_table, table_of_arrays
 
 #: Names of the features in an npz file.
 FEATURE_ARRAYS = ("features", "X", "x", "embedding")

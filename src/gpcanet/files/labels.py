@@ -24,12 +24,11 @@ from .id_columns import (
     row_positions,
     to_int64,
 )
-from .tables import TABLE_SUFFIXES, Table, read_table, suffix_of, table_of_arrays
+from .paths import suffix_of
+from .tables import TABLE_SUFFIXES, Table, read_table, table_of_arrays
 
 #: An integer that pandas writes as a float because its column has missing values.
 WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0$")
-
-SPLIT_PARTS = ("train", "validation", "test")
 
 #: Accepted words for the parts of a split.
 SPLIT_WORDS = {

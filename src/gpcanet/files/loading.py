@@ -14,15 +14,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..datasets.dataset import Dataset
-from ..datasets.synthetic import neighbor_graph
 from ..errors import DataError, DataWarning, UnknownNodeError
 from ..graph import Graph
+from ..graph.neighbors import neighbor_graph
+from ..utils.training_result import SPLIT
 from .column_roles import ColumnRoles, check_distinct_columns
 from .edges import Edges, check_adjacency, read_edges
 from .features import Features, read_features
 from .id_columns import NodeIds, check_unique, to_common_type
-from .labels import SPLIT_PARTS, Labels, read_labels
-from .tables import TEXT_SUFFIXES, Table, suffix_of
+from .labels import Labels, read_labels
+from .paths import suffix_of
+from .tables import TEXT_SUFFIXES, Table
 
 
 def load_files(
@@ -297,9 +299,9 @@ def _join_labels(
         if labels.split is not None:
             split[rows[known]] = labels.split[known]
         _report_dropped("labels", known[labels.codes >= 0], labels.ids.table.path, nodes, notes)
-        n_labelled = int(np.sum(y >= 0))
-        notes.append(f"{n_labelled:,} nodes labelled, in {len(labels.class_names):,} classes")
-    train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in SPLIT_PARTS)
+        n_labeled = int(np.sum(y >= 0))
+        notes.append(f"{n_labeled:,} nodes labelled, in {len(labels.class_names):,} classes")
+    train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in SPLIT)
     unused = int(np.sum(y >= 0)) - len(train) - len(validation) - len(test)
     if unused and len(train) + len(validation) + len(test):
         notes.append(f"{unused:,} labelled nodes are in no part of the split and are not used")

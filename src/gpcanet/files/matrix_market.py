@@ -18,9 +18,6 @@ import scipy.sparse as sp
 
 BANNER = "%%matrixmarket"
 
-#: Factor of the mirrored entry (j, i) in files that contain only one triangle.
-MIRRORED = {"symmetric": 1.0, "hermitian": 1.0, "skew-symmetric": -1.0}
-
 
 def read_matrix_market(path: Path) -> sp.csr_array:
     """Read a real matrix from a file, compressed or not; raise ValueError for a malformed one."""
@@ -32,16 +29,17 @@ def read_matrix_market(path: Path) -> sp.csr_array:
     form, field, symmetry = words[2:]
     if field not in ("real", "double", "integer", "unsigned-integer", "pattern"):
         raise ValueError(f"its numbers are {field}, but must be real")
-    if symmetry != "general" and symmetry not in MIRRORED:
-        raise ValueError(f"its symmetry {symmetry} is unknown")
+    if symmetry not in ("general", "symmetric"):
+        raise ValueError(f"it is {symmetry}, but must be general or symmetric")
     sizes = [int(word) for word in lines[-1].split()]
     if len(sizes) != {"coordinate": 3, "array": 2}.get(form) or min(sizes) < 0:
         raise ValueError(f"its sizes {lines[-1]!r} are not those of a {form} matrix")
-    if symmetry != "general" and sizes[0] != sizes[1]:
-        raise ValueError(f"it is {symmetry}, but has {sizes[0]} rows and {sizes[1]} columns")
+    is_symmetric = symmetry == "symmetric"  # such a file contains one triangle only
+    if is_symmetric and sizes[0] != sizes[1]:
+        raise ValueError(f"it is symmetric, but has {sizes[0]} rows and {sizes[1]} columns")
     if form == "coordinate":
-        return _from_coordinates(body, sizes, has_values=field != "pattern", symmetry=symmetry)
-    return _from_array(body, sizes, symmetry)
+        return _from_coordinates(body, sizes, is_symmetric, has_values=field != "pattern")
+    return _from_array(body, sizes, is_symmetric)
 
 
 def _split_header(content: bytes) -> tuple[list[str], bytes]:
@@ -62,7 +60,7 @@ def _split_header(content: bytes) -> tuple[list[str], bytes]:
 
 
 def _from_coordinates(
-    body: bytes, sizes: Sequence[int], *, has_values: bool, symmetry: str
+    body: bytes, sizes: Sequence[int], is_symmetric: bool, *, has_values: bool
 ) -> sp.csr_array:
     *shape, n_entries = sizes
     entries = _read_numbers(body, n_entries, 3 if has_values else 2)
@@ -73,24 +71,18 @@ def _from_coordinates(
         raise ValueError(f"entry {first + 1} is at {positions[first].tolist()}, outside of {shape}")
     rows, columns = positions.T.astype(np.int64) - 1
     values = entries[:, 2] if has_values else np.ones(n_entries)
-    if symmetry in MIRRORED:
-        off_diagonal = rows != columns
-        mirrored = MIRRORED[symmetry] * values[off_diagonal]
-        rows, columns = (
-            np.append(rows, columns[off_diagonal]),
-            np.append(columns, rows[off_diagonal]),
-        )
-        values = np.append(values, mirrored)
+    if is_symmetric:
+        mirrored = rows != columns
+        values = np.append(values, values[mirrored])
+        rows, columns = np.append(rows, columns[mirrored]), np.append(columns, rows[mirrored])
     return sp.csr_array(sp.coo_array((values, (rows, columns)), shape=tuple(shape)))
 
 
-def _from_array(body: bytes, sizes: Sequence[int], symmetry: str) -> sp.csr_array:
+def _from_array(body: bytes, sizes: Sequence[int], is_symmetric: bool) -> sp.csr_array:
     n_rows, n_columns = sizes
-    if symmetry == "general":
+    if not is_symmetric:
         values = _read_numbers(body, n_rows * n_columns, 1)
         return sp.csr_array(values.reshape(n_columns, n_rows).T)
-    if symmetry == "skew-symmetric":
-        raise ValueError("skew-symmetric arrays are not supported; write it as general")
     values = _read_numbers(body, n_rows * (n_rows + 1) // 2, 1)
     matrix: Any = np.zeros((n_rows, n_rows))
     columns, rows = np.triu_indices(n_rows)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import csv as text_csv
-import io
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,12 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from ..errors import DataError
+from .paths import check_file, first_line, suffix_of
+from .text_rows import line_of, nth_row, read_rows
 
 TEXT_SUFFIXES = (".csv", ".tsv")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
-
-#: A quoted cell, which may contain line ends.
-_QUOTED = re.compile(rb'(^|[,;\t])"[^"]*(?:""[^"]*)*"(?!")')
-
-#: The beginning of a quoted cell without its end.
-_OPEN_QUOTE = re.compile(rb'(^|[,;\t])"')
 
 #: From this number of columns on, a first row 0, 1, 2, ... is a header, as pandas writes it for
 #: columns without names. In a narrower table it may as well be data.
@@ -41,14 +36,6 @@ _INTEGER = re.compile(r"\s*[0-9]+\s*$")
 
 _LIST_TYPES = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _NUMBER_TYPES = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
-
-
-def suffix_of(path: Path) -> str:
-    """The suffix of the format: ``.csv`` for ``edges.csv.gz``."""
-    name = path.name.lower()
-    for packed in (".gz", ".bz2", ".zst"):
-        name = name.removesuffix(packed)
-    return Path(name).suffix
 
 
 class Table:
@@ -113,7 +100,7 @@ class Table:
         """File and line of a row, or file and row if there are no lines."""
         if self._has_header is None:
             return f"{self.path}, row {row}"
-        return f"{self.path}, line {_line_of(self.path, row + self._has_header)}"
+        return f"{self.path}, line {line_of(self.path, row + self._has_header)}"
 
     def numbers(self, name: str) -> np.ndarray:
         """A column of numbers, or a matrix if every value is a list of numbers."""
@@ -268,7 +255,7 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
     if not has_header:
         names = [f"f{i}" for i in range(len(names))]  # the names that pyarrow generates
     # pyarrow takes a file of one line without a line end for empty.
-    source = str(path) if _row(path, 1) else pa.BufferReader(first + b"\n")
+    source = str(path) if nth_row(path, 1) else pa.BufferReader(first + b"\n")
     # As bytes, because pyarrow does not state the row of text that is not UTF-8.
     types = {name: pa.binary() for name in names if as_text(name)}
     try:
@@ -295,7 +282,7 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
 def _check_row_lengths(path: Path, delimiter: str, n_columns: int) -> None:
     """Raise for the first row with a wrong number of cells; called after pyarrow has failed."""
     with contextlib.suppress(text_csv.Error):
-        for line, row in _rows(path):
+        for line, row in read_rows(path):
             cells = next(text_csv.reader([row.decode("latin-1")], delimiter=delimiter))
             if len(cells) != n_columns:
                 raise DataError(
@@ -315,7 +302,7 @@ def _is_numbered_header(path: Path, names: list[str], delimiter: str) -> bool:
         return True
     if not is_ambiguous and len(set(names)) == len(names) and all(map(_INTEGER.match, names)):
         # Distinct integers above fractions may be years or other names of columns.
-        second = _row(path, 1)
+        second = nth_row(path, 1)
         cells = _cells(path, second[1], delimiter) if second else []
         is_ambiguous = any(cells) and not any(map(_INTEGER.match, cells))
     if is_ambiguous:
@@ -343,7 +330,7 @@ def _cells(path: Path, row: bytes, delimiter: str) -> list[str]:
 def _first_row(path: Path) -> bytes:
     """The first row that is not empty, as UTF-8."""
     check_file(path)
-    for line, row in _rows(path):
+    for line, row in read_rows(path):
         if b"\0" in row:
             raise DataError(f"{path} is not UTF-8 text; convert it or export it as CSV")
         try:
@@ -352,44 +339,6 @@ def _first_row(path: Path) -> bytes:
             raise _not_utf8(f"{path}, line {line}") from None
         return row
     raise DataError(f"{path} is empty; give a header and at least one row")
-
-
-def _line_of(path: Path, row: int) -> int:
-    """The line, counted from 1, in which a row, counted from 0, begins."""
-    found = _row(path, row)
-    return found[0] if found else row + 1
-
-
-def _row(path: Path, row: int) -> tuple[int, bytes] | None:
-    """The line number and content of a row, counted from 0; None beyond the last."""
-    return next(itertools.islice(_rows(path), row, None), None)
-
-
-def _rows(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Every row with the number of its first line; empty lines are skipped."""
-    lines: list[bytes] = []
-    begin, is_open = 0, False
-    for number, line in enumerate(_lines(path), start=1):
-        if not is_open:
-            begin, lines = number, []
-        lines.append(line)
-        if b'"' in line:
-            rest = _QUOTED.sub(rb"\1", b'"' + line if is_open else line)
-            is_open = _OPEN_QUOTE.search(rest) is not None
-        if line and not is_open:
-            yield begin, b"\n".join(lines)
-    if is_open:
-        yield begin, b"\n".join(lines)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            # latin-1 keeps all bytes; TextIOWrapper handles all kinds of line ends.
-            for line in io.TextIOWrapper(io.BufferedReader(stream), "latin-1"):
-                yield line.rstrip("\n").encode("latin-1")
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path} is not readable: {first_line(error)}") from None
 
 
 def _not_utf8(place: str) -> DataError:
@@ -411,17 +360,3 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]
-
-
-def check_file(path: Path) -> None:
-    try:
-        if path.is_dir():
-            raise DataError(f"{path} is a folder; give a file")
-        if not path.exists():
-            raise DataError(f"{path} does not exist; check the name")
-    except OSError as error:  # a folder without permission, a name that is too long
-        raise DataError(f"{path} is not readable: {error.strerror}") from None

@@ -24,16 +24,14 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from ..errors import InputError, InputTypeError
+from ..errors import InputError
 from .assembly import Entries, assemble, count_of, csr_arrays
 from .conversion import (
     edge_index_entries,
-    is_torch_sparse,
     matrix_entries,
     networkx_entries,
     pyg_weights,
     table_entries,
-    to_numpy,
 )
 from .node_ids import check_positions, find_positions, id_array
 
@@ -368,35 +366,3 @@ class Graph:
 
     def _has_equal(self, other: Graph, *names: str) -> bool:
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
-
-
-def as_graph(source: Any, n_nodes: int | None) -> Graph:
-    """Convert the ``graph`` argument of an estimator to a Graph; None has no edges."""
-    if isinstance(source, Graph):
-        return source
-    if source is None:
-        if n_nodes is None:
-            raise InputError("nodes= gives positions in a graph; pass graph=, too")
-        return Graph.without_edges(n_nodes)
-    if hasattr(source, "edge_index") or hasattr(source, "edge_types"):
-        return Graph.from_pyg(source)
-    if hasattr(source, "is_directed") and hasattr(source, "nodes"):
-        return Graph.from_networkx(source)
-    if hasattr(source, "iloc") and np.array_equal(id_array(source.index), id_array(source.columns)):
-        return Graph(source)
-    if hasattr(source, "columns"):
-        raise InputTypeError(
-            "graph is a table; build Graph.from_edges(table) first, and give X its node_ids as "
-            "index, or its rows in their order"
-        )
-    if not sp.issparse(source) and not is_torch_sparse(source):
-        source = to_numpy(source)
-        is_pairs = source.ndim == 2 and source.shape[0] == 2 and n_nodes != 2
-        if is_pairs and np.issubdtype(source.dtype, np.integer):
-            if n_nodes is None:
-                raise InputError(
-                    "with nodes=, the number of nodes cannot be read from an edge_index; pass "
-                    "graph=Graph.from_edge_index(edge_index, n_nodes=...)"
-                )
-            return Graph.from_edge_index(source, n_nodes=n_nodes)
-    return Graph(source)

@@ -9,9 +9,10 @@ from .eigen import (
 )
 from .features import CenteredFeatures, extreme_exponent, row_chunks, times_power_of_two
 from .operators.base import BlockOperator
+from .operators.ghost import GhostForm
 from .operators.half_precision import HalfPropagation
 from .operators.product import Product
-from .operators.propagation import GhostForm, Normalization, Propagation
+from .operators.propagation import Normalization, Propagation
 from .parallel import one_blas_thread, parallel_map, parallel_rows, parallel_sum
 from .resolvents import Grid, Resolvents, sharing_pays
 from .solvers.base import HALF_ALPHA, HALF_ERROR, Method, Solution, Solver, choose_method

@@ -30,7 +30,7 @@ BLOCK_SIZE = 8
 SMALLEST_RESIDUAL = 1e-9
 
 #: Expected factor by which one block reduces the residual. It schedules the convergence checks.
-GAIN = 3.0
+REDUCTION_PER_BLOCK = 3.0
 
 #: Restarts after which the iteration is given up. A fit of citation graphs takes none.
 MAX_RESTARTS = 100
@@ -48,10 +48,10 @@ PROBES = 32
 FORMED_ROWS = 6_000
 
 #: Relative gap below which two eigenvalues count as equal.
-EQUAL = 1e-7
+EQUAL_GAP = 1e-7
 
 #: Eigenvalues below this fraction of the largest count as zero.
-ZERO = 1e-12
+ZERO_SHARE = 1e-12
 
 #: Entries this close to the largest one count as equally large when a sign is chosen.
 SIGN_TOLERANCE = 1e-4
@@ -78,7 +78,13 @@ def leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def leading_eigenpairs_of(
-    apply: Apply, d: int, k: int, *, tol: float = SMALLEST_RESIDUAL, may_form: bool = True
+    apply: Apply,
+    d: int,
+    k: int,
+    *,
+    tol: float = SMALLEST_RESIDUAL,
+    may_form: bool = True,
+    advice: str = "form the matrix and call leading_eigenpairs",
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k largest eigenvalues and their eigenvectors of a matrix given by its products.
 
@@ -97,6 +103,8 @@ def leading_eigenpairs_of(
         ``SMALLEST_RESIDUAL`` relative to the largest one.
     may_form : bool
         Whether there is memory for a d x d matrix.
+    advice : str
+        What the ConvergenceWarning suggests.
 
     Examples
     --------
@@ -120,12 +128,7 @@ def leading_eigenpairs_of(
     if problem and may_form:
         return leading_eigenpairs(_formed(apply, d), k)
     if problem:
-        warnings.warn(
-            f"{problem}; use eigen_solver='formed' without memory_limit, or fewer than "
-            f"{FORMED_ROWS:,} features (now {d:,})",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        warnings.warn(f"{problem}; {advice}", ConvergenceWarning, stacklevel=2)
     return values, fix_signs(vectors)
 
 
@@ -275,7 +278,8 @@ def _block_lanczos(
             kept = _kept_size(basis.size, k)
             basis.restart(values[:kept], U[:, :kept])
             restarts += 1
-        check_at = basis.size + BLOCK_SIZE * max(2, round(math.log(excess) / math.log(GAIN)))
+        n_blocks = round(math.log(excess) / math.log(REDUCTION_PER_BLOCK))
+        check_at = basis.size + BLOCK_SIZE * max(2, n_blocks)
 
 
 def _formed(apply: Apply, d: int) -> np.ndarray:
@@ -288,9 +292,9 @@ def _formed(apply: Apply, d: int) -> np.ndarray:
 
 def _are_repeated(values: np.ndarray, times: int) -> bool:
     """Whether ``times`` of these eigenvalues, largest first, are equal and not zero."""
-    values = values[values > ZERO * values[0]]
+    values = values[values > ZERO_SHARE * values[0]]
     first, last = values[: max(0, len(values) - times + 1)], values[times - 1 :]
-    return bool(np.any(first - last <= EQUAL * first))
+    return bool(np.any(first - last <= EQUAL_GAP * first))
 
 
 def _orthonormal_rows(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

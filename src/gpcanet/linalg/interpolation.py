@@ -54,7 +54,7 @@ class InterpolatedProducts:
         Without a ghost factor; its spectrum is in [-1, 1].
     B : ndarray of shape (n, w)
     smallest_alpha, largest_alpha : float
-        The range, above 0.
+        The range, above 0, for which there are :func:`sample_points`.
     tol : float
         Largest error of (I + alpha L)^-1 as a function of the eigenvalues of L.
     zero : bool
@@ -80,11 +80,7 @@ class InterpolatedProducts:
         zero: bool = True,
     ) -> None:
         points = sample_points(smallest_alpha, largest_alpha, tol)
-        if points is None:
-            raise ValueError(
-                f"alphas from {smallest_alpha:g} to {largest_alpha:g} cannot be sampled to "
-                f"tol={tol:g}; solve for each"
-            )
+        assert points is not None
         self.alphas = points
         n_steps = steps_needed(largest_alpha, tol)
         series = [solve_series(alpha, n_steps, tol) for alpha in points]

@@ -17,13 +17,15 @@ from typing import NamedTuple
 import numpy as np
 
 from .interpolation import InterpolatedProducts, sample_points, series_length, steps_needed
-from .operators.propagation import GhostForm, Propagation
+from .operators.ghost import GhostFactor, GhostForm, ghost_entries
+from .operators.propagation import Propagation
+from .solvers.woodbury import woodbury_factor
 
 #: Time per multiplication of a propagation step, relative to a product of dense blocks.
-STEP = 12.0
+STEP_TIME = 12.0
 
 #: Time per multiplication of adding a term to a sum, relative to a product of dense blocks.
-ADDITION = 2.0
+ADDITION_TIME = 2.0
 
 #: Steps that take as long as a direct solve on a small graph.
 DIRECT_STEPS = 5
@@ -32,7 +34,7 @@ DIRECT_STEPS = 5
 WORTH_SHARING = 0.8
 
 #: Rounding error of the products of a pass, in units of the machine precision.
-ROUNDING = 0.5
+ROUNDING_ERROR = 0.5
 
 #: Columns per block of a symmetric product, of which only the upper triangle is computed.
 PRODUCT_COLUMNS = 64
@@ -115,10 +117,11 @@ class Resolvents:
             P = propagation(one.betas[0] if one.has_diagonal else 0.0).without_ghost_factor()
             columns = [X]
             if labels is not None:
-                U, V = ghost_columns(labels, P.row_weights, balanced=grid.ghost == "balanced")
+                entries = ghost_entries(labels, P.row_weights, grid.ghost)
+                U, V = GhostFactor(*entries, P.n_nodes, X.dtype).dense()
                 self._n_ghosts = U.shape[1]
                 columns += [U] if np.array_equal(U, V) else [U, V]
-            B = np.hstack(columns, dtype=X.dtype, casting="same_kind")
+            B = np.hstack(columns)
             samples = InterpolatedProducts(P, B, one.smallest, one.largest, one.tol, zero=one.zero)
             self._samples.update(dict.fromkeys(one.betas, samples))
 
@@ -143,7 +146,7 @@ def sharing_pays(
         return False
     n, entries = P.n_nodes, len(P.indices) + P.n_nodes
     steps = (DIRECT_STEPS if direct else series_length(alpha, grid.tol) for alpha in grid.alphas)
-    separate = sum(steps) * entries * d * STEP + len(grid.alphas) * n * d * d
+    separate = sum(steps) * entries * d * STEP_TIME + len(grid.alphas) * n * d * d
     width = d + (0 if labels is None else len(np.unique(labels[labels >= 0])))
     shared = sum(_cost(one, P, entries, width, max_iter) for one in grid.passes())
     return shared < WORTH_SHARING * len(grid.betas) * separate
@@ -151,7 +154,10 @@ def sharing_pays(
 
 def _cost(one: Pass, P: Propagation, entries: int, width: int, max_iter: int) -> float:
     """Estimated time of a pass; infinite if it does not reach the accuracy."""
-    if one.tol < ROUNDING * np.finfo(P.dtype).eps or series_length(one.largest, one.tol) > max_iter:
+    if (
+        one.tol < ROUNDING_ERROR * np.finfo(P.dtype).eps
+        or series_length(one.largest, one.tol) > max_iter
+    ):
         return math.inf
     points = sample_points(one.smallest, one.largest, one.tol) if one.smallest > 0 else None
     if points is None:
@@ -160,32 +166,10 @@ def _cost(one: Pass, P: Propagation, entries: int, width: int, max_iter: int) ->
     n_terms = sum(min(n_steps, series_length(alpha, one.tol)) for alpha in points)
     triangle = min(1.0, (width + PRODUCT_COLUMNS) / (2 * width))
     return (
-        n_steps * entries * width * STEP
-        + n_terms * P.n_nodes * width * ADDITION
+        n_steps * entries * width * STEP_TIME
+        + n_terms * P.n_nodes * width * ADDITION_TIME
         + triangle * len(points) * P.n_nodes * width**2
     )
-
-
-def ghost_columns(
-    labels: np.ndarray, row_weights: np.ndarray | None, *, balanced: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """U and V, one column per class, such that U V^T D is the matrix of class means.
-
-    D is the diagonal of ``row_weights``, None for ones.
-    """
-    nodes = np.flatnonzero(labels >= 0)
-    codes = np.unique(labels[nodes], return_inverse=True)[1]
-    weights = np.ones(len(nodes)) if row_weights is None else row_weights[nodes].astype(float)
-    member = np.zeros((len(nodes), codes.max(initial=-1) + 1))
-    member[np.arange(len(nodes)), codes] = 1
-    if balanced:
-        left = right = member / np.sqrt(weights @ member)
-    else:
-        left = member / np.sqrt(member.sum(axis=0))
-        right = left / weights[:, None]
-    U, V = (np.zeros((len(labels), left.shape[1])) for _ in range(2))
-    U[nodes], V[nodes] = left, right
-    return U, V
 
 
 def _with_ghost_edges(product: np.ndarray, d: int, n_ghosts: int, strength: float) -> np.ndarray:
@@ -197,6 +181,5 @@ def _with_ghost_edges(product: np.ndarray, d: int, n_ghosts: int, strength: floa
         return product[:d, :d]
     U = slice(d, d + n_ghosts)
     V = slice(len(product) - n_ghosts, len(product))
-    capacitance = np.eye(n_ghosts) - strength * product[V, U]
-    added = np.linalg.solve(capacitance, strength * product[V, :d])
-    return product[:d, :d] + product[:d, U] @ added
+    factor = woodbury_factor(product[V, U], strength)
+    return product[:d, :d] + product[:d, U] @ (factor @ product[V, :d])

@@ -1,4 +1,4 @@
-"""Progress of long computations, reported to a listener."""
+"""Progress of downloads and long computations, reported to a listener."""
 
 from __future__ import annotations
 

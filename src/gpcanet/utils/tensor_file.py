@@ -59,6 +59,20 @@ def read_tensor_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, n
     return header, arrays
 
 
+def stated_kind(path: Path) -> Any:
+    """Return the kind in the header of a file without reading its arrays; None if it has none.
+
+    The checksum is not verified.
+    """
+    from safetensors import safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return json.loads((file.metadata() or {})[_HEADER])["kind"]
+    except Exception:  # a damaged file can raise any error
+        return None
+
+
 def digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 of the header and of the name, dtype, shape and content of every array."""
     checksum = hashlib.sha256(json.dumps(header, sort_keys=True).encode())

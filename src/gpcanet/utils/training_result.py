@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+#: Parts of a split, in the order in which they are reported.
 SPLIT = ("train", "validation", "test")
 
 
@@ -17,7 +18,7 @@ class TrainingResult:
     accuracy : dict
         Accuracies of the best epoch by validation.
     best_epoch : int
-        That epoch.
+        That epoch; 0 are the weights before training.
     last_improvement : int
         Last epoch in which the validation accuracy improved.
     epochs : int
@@ -40,7 +41,7 @@ class TrainingResult:
     diverged: str | None = None
 
     def add_evaluation(
-        self, epoch: int, loss: float, accuracy: dict[str, float], *, later: bool
+        self, epoch: int, loss: float | None, accuracy: dict[str, float], *, later: bool
     ) -> bool:
         """Append an evaluation and return whether it is the best one so far.
 
@@ -48,7 +49,7 @@ class TrainingResult:
         otherwise the first.
         """
         self.epochs = epoch
-        self.curve.append({"epoch": epoch, "loss": loss, **accuracy})
+        self.curve.append({"epoch": epoch, **({} if loss is None else {"loss": loss}), **accuracy})
         gain = accuracy["validation"] - self.accuracy.get("validation", -1.0)
         if gain > 0:
             self.last_improvement = epoch

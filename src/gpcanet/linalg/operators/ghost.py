@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import scipy.sparse as sp
+
+GhostForm = Literal["balanced", "paper"]
+
+
+def ghost_entries(
+    labels: np.ndarray, mass: np.ndarray | None, form: GhostForm
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Labelled nodes, their class codes, and their entries of U and V.
+
+    U V^T D is the matrix of class means, D being the diagonal ``mass``, None for ones. The means
+    of the balanced form are weighted by D, so that they are a projector that is self-adjoint in
+    the inner product of D. Those of the paper are not weighted, as in the code of its authors.
+    """
+    nodes = np.flatnonzero(labels >= 0)
+    codes = np.unique(labels[nodes], return_inverse=True)[1]
+    weights = np.ones(len(nodes)) if mass is None else mass[nodes].astype(np.float64)
+    if form == "balanced":
+        left = right = np.bincount(codes, weights)[codes] ** -0.5
+    else:
+        left = np.bincount(codes)[codes] ** -0.5
+        right = left / weights
+    return nodes, codes, left, right
 
 
 class GhostFactor:
@@ -21,7 +45,7 @@ class GhostFactor:
         self.nodes, self.codes = nodes, codes
         self.left = left.astype(dtype)
         self.right_transposed = sp.csr_array(
-            (right.astype(dtype), (codes, nodes)), shape=(codes.max() + 1, n_nodes)
+            (right.astype(dtype), (codes, nodes)), shape=(codes.max(initial=-1) + 1, n_nodes)
         )
 
     @property

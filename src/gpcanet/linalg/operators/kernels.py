@@ -20,10 +20,10 @@ from .base import CACHE_LINE_BYTES
 from .compilation import compiled
 
 #: Number of entries ahead at which rows of F are prefetched into the L2 cache.
-FAR = 24
+L2_PREFETCH_DISTANCE = 24
 
 #: The same for the L1 cache, which can wait for few cache lines at a time.
-NEAR = 8
+L1_PREFETCH_DISTANCE = 8
 
 #: Parts of a sum over rows. A fixed number makes rounding independent of the threads.
 N_PARTS = 64
@@ -149,7 +149,8 @@ def step(begin, end, indptr, indices, weights, row_scale, diagonal, F, X, out, a
             count = 4 if e + 4 <= stop else 1
             # Not in a function of its own: numba would count a reference to F in every call.
             for ahead in range(e, e + count):
-                far, near = indices[min(ahead + FAR, last)], indices[min(ahead + NEAR, last)]
+                far = indices[min(ahead + L2_PREFETCH_DISTANCE, last)]
+                near = indices[min(ahead + L1_PREFETCH_DISTANCE, last)]
                 for j in range(0, d, line):
                     _prefetch_far(F, far, j)
                     _prefetch_near(F, near, j)

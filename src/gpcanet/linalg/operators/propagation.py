@@ -21,13 +21,12 @@ import scipy.sparse as sp
 from ...errors import InputError
 from ..parallel import parallel_rows
 from .base import Array, BlockOperator, zero_block
-from .ghost import GhostFactor
+from .ghost import GhostFactor, GhostForm, ghost_entries
 
 if TYPE_CHECKING:
     from .kernels import LazyBlock
 
 Normalization = Literal["sym", "rw"]
-GhostForm = Literal["balanced", "paper"]
 
 #: Multiplications of a step from which the compiled kernel is used. Below it scipy's product
 #: takes less time than loading the kernel.
@@ -137,23 +136,16 @@ class Propagation(BlockOperator):
             labels = np.full(self.n_nodes, -1)
         if form == "balanced":
             self._diagonal[labels < 0] = beta
-        nodes = np.flatnonzero(labels >= 0)
+        mass = None if self.normalization == "sym" else degrees
+        nodes, codes, left, right = ghost_entries(labels, mass, form)
         if len(nodes) == 0:
             return
-        _, codes = np.unique(labels[nodes], return_inverse=True)
         degree = degrees[nodes]
-        # Each class is a projector on one vector. Its two factors include the change to the
-        # scaled variable; they are proportional by D if the ghost edges are self-adjoint.
-        if self.normalization == "sym":
-            size = np.bincount(codes)[codes]
-            left, right = (degree * size) ** -0.5, (degree / size) ** 0.5
-        elif form == "balanced":
-            size = np.bincount(codes, weights=degree)[codes]
-            left, right = size**-0.5, degree * size**-0.5
-        else:  # plain class means, as in the code of the paper's authors
-            size = np.bincount(codes)[codes]
-            left = right = np.asarray(size**-0.5)
-            self.self_adjoint = bool(np.ptp(degree) == 0)
+        if mass is None:  # U V^T becomes D^-1/2 U V^T D^1/2 in the scaled variable
+            left, right = left * degree**-0.5, right * degree**0.5
+        else:
+            right = right * degree
+            self.self_adjoint = form == "balanced" or bool(np.ptp(degree) == 0)
         self.ghost = GhostFactor(nodes, codes, beta * left, right, self.n_nodes, self.dtype)
 
     # -- in the variable of the caller ----------------------------------------------------

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ...errors import InputError, InputTypeError
 from ..operators.base import Array, BlockOperator
 from ..operators.half_precision import HalfPropagation
 from ..operators.propagation import Propagation
@@ -97,6 +96,7 @@ class Solver:
     method : {"auto", "fixed-point", "chebyshev", "cg", "direct"}
         ``auto`` factorises small graphs with little fill-in and uses Chebyshev iteration for all
         others. Large float32 blocks are solved in mixed precision, by iterative refinement.
+        ``direct`` requires a Propagation.
     tol : float
         Largest relative residual; a solve that does not reach it issues a ConvergenceWarning.
     n_iter : int, optional
@@ -105,8 +105,9 @@ class Solver:
     max_iter : int
         Largest number of steps to the tolerance, including those in half precision.
     half : bool
-        Whether ``fixed-point`` and ``chebyshev`` store blocks in float16, for alpha up to
-        ``HALF_ALPHA``. The relative error of F is at most ``HALF_ERROR * (2 + alpha)``.
+        Whether ``fixed-point`` and ``chebyshev`` store blocks in float16. Requires a self-adjoint
+        Propagation and an alpha of at most ``HALF_ALPHA``. The relative error of F is at most
+        ``HALF_ERROR * (2 + alpha)``.
 
     Attributes
     ----------
@@ -144,21 +145,10 @@ class Solver:
         self._mixed = self._make_mixed_precision()
 
     def _half_operator(self, P: BlockOperator) -> HalfPropagation:
-        if not isinstance(P, Propagation) or self.method == "cg":
-            raise InputError(
-                f"half precision requires a Propagation and method='chebyshev' or 'fixed-point', "
-                f"got {type(P).__name__} and {self.method!r}; use full precision"
-            )
-        if not P.self_adjoint:
-            raise InputError(
-                "half precision requires a self-adjoint operator, which normalization='rw' with "
-                "ghost='paper' is not; use ghost='balanced' or full precision"
-            )
-        if self.alpha > HALF_ALPHA:
-            raise InputError(
-                f"alpha={self.alpha:g} is too large for half precision, which is limited to "
-                f"{HALF_ALPHA:g}; use full precision"
-            )
+        assert isinstance(P, Propagation)
+        assert P.self_adjoint
+        assert self.method != "cg"
+        assert self.alpha <= HALF_ALPHA
         self.tol = max(self.tol, HALF_TOL)
         if self.method == "direct":
             self.method = "chebyshev"
@@ -170,9 +160,6 @@ class Solver:
         if self.alpha == 0:
             return lambda X, tol, max_iter: (system.P.scaled(X, 1.0), 0)
         if self.method == "direct":
-            if not isinstance(system.P, Propagation):
-                kind = type(system.P).__name__
-                raise InputTypeError(f"method='direct' requires a Propagation, got {kind}")
             factorization = Factorization(system)
             return lambda X, tol, max_iter: (factorization.solve(X), 1)
         if self.method == "fixed-point":
@@ -224,12 +211,15 @@ class Solver:
             return None
         return MixedPrecision(self._system, HalfPropagation(P))
 
-    def solve(self, X: Array, shift: Array | None = None) -> Solution:
+    def solve(
+        self, X: Array, shift: Array | None = None, *, with_residual: bool = True
+    ) -> Solution:
         """Solve for X - shift and compute the residual, except after ``n_iter`` steps."""
         if self.method == "fixed-point" and self.n_iter is not None:
-            return self.solve_without_residual(X, shift)
+            with_residual = False
         system, P = self._system, self._system.P
         source = P.to_internal(X, shift)
+        residual_block, residual = None, math.nan
         mixed = self._solve_in_mixed_precision(source)
         if isinstance(mixed, MixedSolution):
             F, residual_block, residual, n_iter = mixed
@@ -237,27 +227,18 @@ class Solver:
             B = P.materialize(source)
             F, n_iter = self._solve(B, self.tol, self.max_iter - mixed)
             n_iter += mixed
-            residual_block = system.residual(F, B)
-            residual = system.relative_norm(residual_block, B)
+            if with_residual:
+                residual_block = system.residual(F, B)
+                residual = system.relative_norm(residual_block, B)
             del B
+        if not with_residual:
+            return Solution(P, source, F, None, n_iter, math.nan)
         self._warn_if_not_converged(n_iter, residual)
         return Solution(P, source, F, residual_block, n_iter, residual)
 
-    def solve_without_residual(self, X: Array, shift: Array | None = None) -> Solution:
-        """Solve for X - shift without the step that computes the residual."""
-        P = self._system.P
-        source = P.to_internal(X, shift)
-        mixed = self._solve_in_mixed_precision(source)
-        if isinstance(mixed, MixedSolution):
-            F, n_iter = mixed.F, mixed.n_steps
-        else:
-            F, n_iter = self._solve(P.materialize(source), self.tol, self.max_iter - mixed)
-            n_iter += mixed
-        return Solution(P, source, F, None, n_iter, math.nan)
-
     def apply(self, X: Array) -> Array:
         """F alone."""
-        return self.solve_without_residual(X).F
+        return self.solve(X, with_residual=False).F
 
     def _solve_in_mixed_precision(self, source: Array) -> MixedSolution | int:
         """The solution, or the number of steps taken without success."""

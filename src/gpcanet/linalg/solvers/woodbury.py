@@ -23,6 +23,11 @@ def woodbury(
         return lambda F: F
     U, V = factors
     SU = solve(U)
-    capacitance = np.eye(U.shape[1]) / alpha - V.T @ SU
-    correction = SU @ np.linalg.inv(capacitance)
+    correction = SU @ woodbury_factor(V.T @ SU, alpha)
     return lambda F: F + (correction @ (V.T @ F)).astype(F.dtype, copy=False)
+
+
+def woodbury_factor(VSU: np.ndarray, strength: float) -> np.ndarray:
+    """C such that (S - strength U V^T)^-1 = S^-1 + S^-1 U C V^T S^-1; VSU is V^T S^-1 U."""
+    identity = np.eye(len(VSU))
+    return np.linalg.solve(identity - strength * VSU, strength * identity)

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch_geometric.data.data import BaseData
 
+from ...errors import InputError
 from ...linalg import GhostForm, Normalization
 from ...utils.checks import check_number
 from ..propagation import EdgeInput, GraphPropagation, missing_labels_error
-from .forward_pass import Forward, check_arguments, preserved_state, run_model
+from .effective_rank import recorded_ranks
+from .forward_pass import check_arguments, preserved_state, run_model
+from .head import HeadKind, OutputHead
+from .model_input import Forward, read_input
 from .outputs import find_output_layers
 from .report import InitReport
-from .rules import LINEAR
+from .rules import WITHOUT_EDGES, unwrap
 from .setter import LayerSetter
 
 
 @torch.no_grad()
 def gpca_init_(
     model: torch.nn.Module,
-    x: Tensor,
-    edge_index: EdgeInput = None,
+    x: Tensor | BaseData | Mapping[str, Tensor] | None = None,
+    edge_index: EdgeInput | Mapping[tuple[str, str, str], EdgeInput] = None,
     edge_weight: Tensor | None = None,
     *,
     alpha: float = 1.0,
@@ -33,6 +38,10 @@ def gpca_init_(
     normalization: Normalization = "sym",
     ghost: GhostForm = "balanced",
     pairs: bool = True,
+    spectrum: float | Literal["auto", "paper"] = "auto",
+    head: HeadKind | None = None,
+    train_mask: Tensor | None = None,
+    val_mask: Tensor | None = None,
     last: bool = False,
     skip: Collection[str] = (),
     seed: int = 0,
@@ -47,9 +56,11 @@ def gpca_init_(
     ----------
     model : torch.nn.Module
         A model of PyG's convolutions and linear layers. Add others by ``register_layer``.
-    x : Tensor of shape (n_nodes, n_features)
+    x : Tensor of shape (n_nodes, n_features), or PyG's Data
         Features of all nodes, dense or sparse. Use the whole graph also for a model that is
-        trained on mini-batches.
+        trained on mini-batches. The attributes of a ``Data``, ``Batch`` or ``HeteroData`` are
+        passed to the parameters of ``model.forward`` with the same names. A dictionary by node
+        type for a heterogeneous model. None if ``forward`` is given.
     edge_index : Tensor, Graph or GraphPropagation, optional
         Edges in a form that the model takes. None for a model that takes x only.
     edge_weight : Tensor, optional
@@ -62,8 +73,9 @@ def gpca_init_(
         many fixed-point steps on centred H in place of the aggregation of a convolution.
     beta : float
         Share of ghost edges between nodes of equal label in F. If positive, ``y`` is required.
-    y : Tensor of shape (n_nodes,), optional
-        Class of each training node, -1 for all other nodes.
+    y : Tensor of shape (n_nodes,) or (n_nodes, n_outputs), optional
+        Labels, for ``beta`` and ``head``: integer class codes, -1 where unknown. For ``head``
+        alone also a matrix of zeros and ones (multi-label) or continuous values (regression).
     normalization : {"sym", "rw"}
         Normalisation of the fixed-point steps and of the ghost edges.
     ghost : {"balanced", "paper"}
@@ -71,14 +83,32 @@ def gpca_init_(
     pairs : bool
         Use each eigenvector with both signs. Use False for a model without ReLU or a similar
         activation.
+    spectrum : "auto", "paper" or float
+        Scale of the directions of a layer. A number t in [0, 1] divides eigenvector v_i by the
+        power t of the standard deviation of F v_i: 0 keeps the proportions of the paper, 1 makes
+        all directions equally strong (white). ``"auto"`` is 0, or 0.5 for a layer that does not
+        use differences (see Notes) and whose F has an effective rank below a quarter of the
+        number of directions. ``"paper"`` is the initialisation of the paper: orthonormal weights,
+        no differences, biases unchanged.
+    head : {"logistic", "ridge"}, optional
+        Set the output layer to a logistic or ridge regression from its input to the labels of the
+        training nodes, so that the model predicts before the first epoch.
+    train_mask : Tensor of shape (n_nodes,), optional
+        Training nodes, as a mask or as positions. Required for ``head``; labels of other nodes are
+        not used.
+    val_mask : Tensor of shape (n_nodes,), optional
+        Nodes that choose the penalty of ``head``. By default a cross-validation on the training
+        nodes chooses it.
     last : bool
-        Set the output layers, too: those whose result the model returns and no other layer uses.
+        Set the output layers like the others: those whose result the model returns and no other
+        layer uses.
     skip : collection of str
         Names of layers to leave alone, as in ``model.named_modules()``.
     seed : int
         Random seed of the columns of a layer that is wider than the number of eigenvectors.
     forward : callable, optional
-        ``forward(model)`` runs the model, if it is not called as ``model(x, edge_index)``.
+        ``forward(model)`` runs the model, if it is not called as ``model(x, edge_index)``. ``x``
+        and ``edge_index`` are then needed for ``n_iter`` and ``beta`` only.
 
     Returns
     -------
@@ -87,9 +117,18 @@ def gpca_init_(
 
     Notes
     -----
-    Nothing but weights changes. If an aggregation increases the norm of the features, as a sum
-    over neighbours does, the weights are divided by that factor, so that the norm does not grow
-    with depth.
+    Nothing but the weights and biases of the layers changes. Except with ``spectrum="paper"``:
+
+    - The biases are zero and each layer is divided by one number, so that the entries of its output
+      have root mean square 1.
+    - With ``pairs``, an activation returns f(z) and f(-z). A later layer uses only the differences
+      of such pairs, which are z again for ReLU, GELU and SiLU and a multiple of z for LeakyReLU.
+      The network is therefore linear before training, and its hidden features do not collapse
+      with depth as those of a nonlinear network do ("looks linear" initialisation, Balduzzi et
+      al., ICML 2017).
+
+    With ``spectrum="paper"``, if an aggregation increases the norm of the features, as a sum over
+    neighbours does, the weights are divided by that factor.
 
     Examples
     --------
@@ -100,36 +139,68 @@ def gpca_init_(
     (2, 3)
     """
     check_arguments(model, x, edge_index, edge_weight, forward)
+    model = unwrap(model)
+    x, edge_index, edge_weight, forward = read_input(model, x, edge_index, edge_weight, forward)
     check_number("alpha", alpha, 0, 1e6, advice="use alpha=1 for a GCN")
     check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
     if n_iter != "gcn":
         check_number("n_iter", n_iter, 1, advice="or use n_iter='gcn'", integer=True)
+    if spectrum not in ("auto", "paper"):
+        check_number("spectrum", spectrum, 0, 1, advice="or use 'auto' or 'paper'")
     if beta > 0 and y is None:
         raise missing_labels_error(beta)
+    output_head = None if head is None else OutputHead.of(head, y, train_mask, val_mask)
     P = None
     if n_iter != "gcn" or beta > 0:
+        if not isinstance(x, Tensor):
+            raise InputError(
+                "n_iter and beta need the features of one set of nodes; use n_iter='gcn' and beta=0"
+            )
         # With "gcn", P consists of the ghost edges only and is added to the layer's aggregation.
         ghost_share = 1.0 if n_iter == "gcn" else beta
         P = GraphPropagation(
             edge_index, edge_weight, n_nodes=x.shape[0], normalization=normalization,
-            y=y, beta=ghost_share, ghost=ghost,
+            y=_training_labels(y, train_mask), beta=ghost_share, ghost=ghost,
         )  # fmt: skip
-    setter = LayerSetter(
-        model, _Aggregation(alpha, n_iter, beta, P), center=n_iter != "gcn", pairs=pairs,
-        skip=skip, seed=seed,
-    )  # fmt: skip
 
     def run() -> Any:
         return run_model(model, x, edge_index, edge_weight, forward)
 
-    with preserved_state(model), setter.restoring_on_error():
-        with setter.hooked():
+    setter = LayerSetter(
+        model, _Aggregation(alpha, n_iter, beta, P), center=n_iter != "gcn", pairs=pairs,
+        spectrum=spectrum, head=output_head, skip=skip, seed=seed,
+    )  # fmt: skip
+    layers = {name: layer for name, (layer, _) in setter.layers.items()}
+    with preserved_state(model):
+        with setter.checking(), recorded_ranks(layers) as ranks_before:
+            outputs = find_output_layers(model, run)
+        if output_head is not None:
+            _check_single_output(outputs, output_head)
+        elif last:
+            outputs = set()
+        with setter.setting(outputs), recorded_ranks(layers) as ranks_after:
             run()
-        if not last:
-            setter.restore_output_layers(find_output_layers(model, run))
-    report = setter.report()
+    report = setter.report(ranks_before, ranks_after)
     report.raise_if_empty()
     return report
+
+
+def _check_single_output(outputs: set[str], head: OutputHead) -> None:
+    if len(outputs) != 1:
+        found = f"the output layers {' and '.join(sorted(outputs))}" if outputs else "none"
+        raise InputError(
+            f"head={head.regression!r} sets one output layer, but the model has {found}; use "
+            f"head=None"
+        )
+
+
+def _training_labels(y: Tensor | None, train_mask: Tensor | None) -> Tensor | None:
+    """Labels of the training nodes, -1 for all other nodes."""
+    if y is None or train_mask is None:
+        return y
+    labels = torch.full_like(y, -1)
+    labels[train_mask] = y[train_mask]
+    return labels
 
 
 @dataclass(frozen=True)
@@ -147,7 +218,7 @@ class _Aggregation:
         if P is not None and H.shape[0] != P.n_nodes:
             P = None  # rows are edges or pooled nodes
         if self.n_iter != "gcn":
-            if P is None or isinstance(layer, LINEAR):
+            if P is None or isinstance(layer, WITHOUT_EDGES):
                 return own(H)
             return P.fixed_point(H, self.alpha, self.n_iter)
         F = own(H) if self.alpha == 1 else (1 - self.alpha) * H + self.alpha * own(H)

@@ -1,76 +1,93 @@
 """Random initialisers with the interface of ``gpca_init_``, for comparison.
 
-They set all weights that ``gpca_init_`` can set. ``x`` and ``edge_index`` are needed only for a
-model with lazy layers.
+They set all weights that ``gpca_init_`` can set, those of output layers as well. ``x`` and the
+edges are needed only for a model with lazy layers, and are checked if they are given.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
+from ...errors import InputTypeError
 from ..propagation import EdgeInput
 from .forward_pass import check_arguments
-from .report import InitReport, LayerReport
-from .rules import LayerSkipped, find_layers, find_weights
+from .layer_weights import (
+    Fill,
+    build_report,
+    find_layer_weights,
+    restored_on_error,
+    seeded_generator,
+)
+from .report import InitReport
+
+#: Glorot's uniform distribution.
+XAVIER: Fill = torch.nn.init.xavier_uniform_
+
+#: He's uniform distribution for ReLU.
+HE: Fill = partial(torch.nn.init.kaiming_uniform_, nonlinearity="relu")
 
 
 def xavier_init_(
-    model: torch.nn.Module, x: Tensor | None = None, edge_index: EdgeInput = None, *, seed: int = 0
+    model: torch.nn.Module,
+    x: Tensor | None = None,
+    edge_index: EdgeInput = None,
+    edge_weight: Tensor | None = None,
+    *,
+    seed: int = 0,
 ) -> InitReport:
-    """Set the weights of all layers by Glorot's uniform distribution."""
-    return _random_init_("xavier", torch.nn.init.xavier_uniform_, model, x, edge_index, seed)
+    """Set the weights of all layers by Glorot's uniform distribution (Glorot, Bengio, 2010)."""
+    return _random_init_("xavier", XAVIER, model, x, edge_index, edge_weight, seed)
 
 
 def he_init_(
-    model: torch.nn.Module, x: Tensor | None = None, edge_index: EdgeInput = None, *, seed: int = 0
+    model: torch.nn.Module,
+    x: Tensor | None = None,
+    edge_index: EdgeInput = None,
+    edge_weight: Tensor | None = None,
+    *,
+    seed: int = 0,
 ) -> InitReport:
-    """Set the weights of all layers by He's uniform distribution for ReLU."""
-    fill = partial(torch.nn.init.kaiming_uniform_, nonlinearity="relu")
-    return _random_init_("he", fill, model, x, edge_index, seed)
+    """Set the weights of all layers by He's uniform distribution for ReLU (He et al., 2015)."""
+    return _random_init_("he", HE, model, x, edge_index, edge_weight, seed)
 
 
 def orthogonal_init_(
-    model: torch.nn.Module, x: Tensor | None = None, edge_index: EdgeInput = None, *, seed: int = 0
+    model: torch.nn.Module,
+    x: Tensor | None = None,
+    edge_index: EdgeInput = None,
+    edge_weight: Tensor | None = None,
+    *,
+    seed: int = 0,
 ) -> InitReport:
-    """Set the weights of all layers to random orthogonal matrices times sqrt(2)."""
+    """Set the weights of all layers to random orthogonal matrices times sqrt(2) (Saxe, 2014)."""
     fill = partial(torch.nn.init.orthogonal_, gain=math.sqrt(2))
-    return _random_init_("orthogonal", fill, model, x, edge_index, seed)
+    return _random_init_("orthogonal", fill, model, x, edge_index, edge_weight, seed)
 
 
 @torch.no_grad()
 def _random_init_(
     scheme: str,
-    fill: Callable[..., Tensor],
+    fill: Fill,
     model: torch.nn.Module,
     x: Tensor | None,
     edge_index: EdgeInput,
+    edge_weight: Tensor | None,
     seed: int,
 ) -> InitReport:
-    if any(is_lazy(parameter) for parameter in model.parameters()):
-        check_arguments(model, x, edge_index, None, None)
-    generator = torch.Generator().manual_seed(seed)
-    layers, without_rule = find_layers(model)
-    reports = []
-    for name, (layer, rule) in layers.items():
-        if rule.is_container:
-            continue
-        kind = type(layer).__name__
-        try:
-            weights = find_weights(layer, rule)
-        except LayerSkipped as error:
-            reports.append(LayerReport(name, kind, reason=str(error)))
-            continue
-        for weight in weights.values():
-            n_in, n_out = weight.shape
-            # Drawn on the CPU, so that a seed gives the same weights on every device.
-            weight.copy_(fill(torch.empty(n_out, n_in), generator=generator).T)
-        reports.append(LayerReport(name, kind, n_in, n_out, is_set=True))
-    report = InitReport(scheme, (*reports, *without_rule))
-    report.raise_if_empty()
-    return report
+    if not isinstance(model, torch.nn.Module):
+        raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+    if x is not None or any(is_lazy(parameter) for parameter in model.parameters()):
+        check_arguments(model, x, edge_index, edge_weight, None)
+    generator = seeded_generator(seed)
+    layers, others = find_layer_weights(model)
+    reports = {}
+    with restored_on_error(layers):
+        for name, found in layers.items():
+            found.draw_(fill, generator)
+            reports[name] = found.report_set()
+    return build_report(scheme, reports, layers, others)

@@ -3,46 +3,58 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.linalg import block_diag
 from torch import Tensor
 
 from ...errors import InputError
-from ..tensors import check_same_dtype, stored_values
-from .eigenvectors import layer_eigenvectors, mixing_matrix
+from ..tensors import is_sparse
+from .effective_rank import effective_rank
+from .eigenvectors import are_pairs, layer_eigenvectors, mixing_matrix, pair_differences
+from .head import OutputHead
+from .linear_part import LinearPart, check_finite, parts_of, read_features, row_norm
 from .report import InitReport, LayerReport
 from .rules import (
-    LINEAR,
     MODEL_NAME,
     LayerSkipped,
     Rule,
     Tower,
-    bind_aggregation,
+    concatenated_heads,
+    find_biases,
     find_layers,
     find_towers,
     find_weights,
 )
+
+#: With ``spectrum="auto"``, effective rank below which a layer is collapsing, as a fraction of the
+#: number of its directions.
+COLLAPSE = 0.25
+
+#: Power of the inverse standard deviations in a layer that is collapsing.
+AUTO_POWER = 0.5
 
 
 class _ContainerInput(NamedTuple):
     """Input of a layer whose weights are in layers inside it, such as GINConv."""
 
     prefix: str
-    n_rows: int
-    row_norm: float
+    H: Tensor
+    basis: np.ndarray | None
 
 
 class LayerSetter:
     """Sets the layers of a model, keeps their previous weights, and reports what was done.
 
     ``aggregate(layer, own, H)`` returns F for columns H of a layer's input; ``own`` is the
-    aggregation of the layer itself. With ``center``, H is the centred input.
+    aggregation of the layer itself. With ``center``, H is the centred input. ``spectrum`` is as in
+    ``gpca_init_``.
     """
 
     def __init__(
@@ -52,28 +64,76 @@ class LayerSetter:
         *,
         center: bool,
         pairs: bool,
+        spectrum: float | str,
+        head: OutputHead | None,
         skip: Collection[str],
         seed: int,
     ) -> None:
         self.aggregate, self.center, self.pairs, self.seed = aggregate, center, pairs, seed
-        self.layers, self.without_rule = find_layers(model)
+        self.spectrum, self.head = spectrum, head
+        self.outputs: Collection[str] = ()
+        self.paired: set[tuple[int, int]] = set()  # widths and blocks of layers set in pairs
+        self.model = model
+        self.layers, self.cannot_be_set = find_layers(model)
         self.towers = find_towers(model)
         if unknown := set(skip) - set(self.layers):
             raise InputError(
                 f"skip has {min(unknown)!r}, but the layers are {', '.join(self.layers)}"
             )
         self.skip = skip
-        self.previous: dict[str, list[tuple[Tensor, Tensor]]] = {}  # weights and their old values
+        self.previous: list[tuple[Tensor, Tensor]] = []  # weights and their previous values
         self.reports: dict[str, LayerReport] = {}
         self.written: set[torch.nn.Parameter] = set()
         self.container: _ContainerInput | None = None
 
     @contextmanager
-    def hooked(self) -> Iterator[None]:
-        """Set every layer that runs inside the block."""
+    def checking(self) -> Iterator[None]:
+        """Check the input of every layer that runs inside the block."""
+        with self._before_each_layer(self._check):
+            yield
+
+    @contextmanager
+    def setting(self, outputs: Collection[str]) -> Iterator[None]:
+        """Set every layer that runs inside the block; restore all of them on an error.
+
+        The layers in ``outputs`` are set by the head, or left alone without one.
+        """
+        self.outputs = outputs
+        try:
+            with self._before_each_layer(self._set):
+                yield
+        except BaseException:
+            for tensor, values in reversed(self.previous):
+                tensor.copy_(values)
+            raise
+
+    @contextmanager
+    def _before_each_layer(self, action: Callable[..., None]) -> Iterator[None]:
+        """Call ``action(name, layer, rule, first, args, kwargs)`` before each layer runs.
+
+        ``first`` is the first argument of the layer. Results that are not finite are errors.
+        """
+
+        def hook(name: str, layer: Any, rule: Rule) -> Callable[..., None]:
+            def call(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+                first, args, kwargs = _split_input(layer, args, kwargs)
+                if isinstance(first, Tensor | tuple | list):
+                    check_finite(first, f"layer {name} ({type(layer).__name__}) gets")
+                action(name, layer, rule, first, args, kwargs)
+
+            return call
+
         handles = [
-            layer.register_forward_pre_hook(self._hook(name, layer, rule), with_kwargs=True)
+            layer.register_forward_pre_hook(hook(name, layer, rule), with_kwargs=True)
             for name, (layer, rule) in self.layers.items()
+        ]
+        checked = {name: layer for name, (layer, _) in self.layers.items()}
+        for report in self.cannot_be_set:
+            is_model = report.name == MODEL_NAME
+            checked[report.name] = self.model if is_model else self.model.get_submodule(report.name)
+        handles += [
+            layer.register_forward_hook(partial(_check_output, name))
+            for name, layer in checked.items()
         ]
         try:
             yield
@@ -81,124 +141,160 @@ class LayerSetter:
             for handle in handles:
                 handle.remove()
 
-    @contextmanager
-    def restoring_on_error(self) -> Iterator[None]:
-        """Restore all weights if the block raises an error."""
-        try:
-            yield
-        except BaseException:
-            for name in reversed(list(self.previous)):
-                self._restore(name)
-            raise
+    def report(self, before: Mapping[str, float], after: Mapping[str, float]) -> InitReport:
+        """Return one entry per layer: those that ran, in their order, and then the others.
 
-    def restore_output_layers(self, outputs: set[str]) -> None:
-        """Restore the weights of output layers and report them as not set."""
-        article = "the" if len(outputs) == 1 else "an"
-        reason = f"{article} output layer; last=True sets it, too"
-        for name in outputs & self.reports.keys():
-            self._restore(name)
-            if self.reports[name].is_set:
-                self.reports[name] = replace(
-                    self.reports[name], is_set=False, kept=None, reason=reason
-                )
-
-    def report(self) -> InitReport:
-        """Return one entry per layer: those that ran, in their order, and then the others."""
+        ``before`` and ``after`` are the effective ranks of the outputs of the layers.
+        """
         not_reached = [
             LayerReport(name, type(layer).__name__, reason="the forward pass did not reach it")
             for name, (layer, rule) in self.layers.items()
             if name not in self.reports and not rule.is_container
         ]
-        return InitReport("gpca", (*self.reports.values(), *not_reached, *self.without_rule))
+        reached = [
+            replace(report, rank_before=before.get(name), rank_after=after.get(name))
+            for name, report in self.reports.items()
+        ]
+        return InitReport("gpca", (*reached, *not_reached, *self.cannot_be_set))
 
-    def _restore(self, name: str) -> None:
-        for weight, values in self.previous.pop(name, []):
-            weight.copy_(values)
-
-    def _hook(self, name: str, layer: Any, rule: Rule) -> Callable[..., None]:
-        def set_before_run(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if args:
-                H, args = args[0], args[1:]
-            else:
-                kwargs = dict(kwargs)
-                H = kwargs.pop(next(iter(inspect.signature(layer.forward).parameters)), None)
-            H = _check_input(name, layer, H)
-            if rule.is_container:
-                prefix = "" if name == MODEL_NAME else f"{name}."
-                self.container = _ContainerInput(prefix, H.shape[0], _row_norm(H))
-            elif name not in self.reports:  # a layer that runs again keeps its first weights
-                try:
-                    self._set(name, layer, rule, H, args, kwargs)
-                except LayerSkipped as error:
-                    self.reports[name] = LayerReport(name, type(layer).__name__, reason=str(error))
-
-        return set_before_run
+    def _check(
+        self, name: str, layer: Any, rule: Rule, first: Any, args: tuple[Any, ...], kwargs: Any
+    ) -> None:
+        if not rule.is_container:
+            with suppress(LayerSkipped):
+                LinearPart(name, layer, rule, read_features(first))
 
     def _set(
-        self, name: str, layer: Any, rule: Rule, H: Tensor, args: tuple[Any, ...], kwargs: Any
+        self, name: str, layer: Any, rule: Rule, first: Any, args: tuple[Any, ...], kwargs: Any
     ) -> None:
+        if rule.is_container:
+            with suppress(LayerSkipped):
+                H = parts_of(read_features(first))[-1]
+                prefix = "" if name == MODEL_NAME else f"{name}."
+                self.container = _ContainerInput(prefix, H, self._basis_of_differences(H))
+        elif name not in self.reports:  # a layer that runs again keeps its first weights
+            try:
+                self.reports[name] = self._set_weights(name, layer, rule, first, args, kwargs)
+            except LayerSkipped as error:
+                self.reports[name] = LayerReport(name, type(layer).__name__, reason=str(error))
+
+    def _set_weights(
+        self, name: str, layer: Any, rule: Rule, first: Any, args: tuple[Any, ...], kwargs: Any
+    ) -> LayerReport:
         if name in self.skip:
             raise LayerSkipped("skipped on request")
-        weights = find_weights(layer, rule)
-        if self.written & weights.keys():
+        if self.written & find_weights(layer, rule).keys():
             raise LayerSkipped("shares its weights with a layer that was set before")
-        matrices = list(weights.values())
-        n_in, n_out = matrices[0].shape
-        if H.shape[-1] != n_in:
-            raise InputError(
-                f"layer {name} has {n_in} input features but gets {H.shape[-1]}; give x with the "
-                f"features that the model expects"
-            )
-        check_same_dtype(H, matrices[0], f"layer {name}")
-        if H.dim() != 2:
-            if not isinstance(layer, LINEAR):
-                raise LayerSkipped(f"its input has {H.dim()} dimensions")
-            H = H.reshape(-1, n_in)
-        copies = rule.copies(layer)
-        tower = self.towers.get(layer, Tower())
-        # Towers with the same input would otherwise all have the same weights.
-        index, count = (tower.index, tower.count) if tower.same_input else (0, 1)
-        C = mixing_matrix(
-            n_in, n_out // copies, pairs=self.pairs, seed=self.seed, tower=index, n_towers=count
-        )
-        own = bind_aggregation(layer, rule, H.shape[0], args, kwargs)
-        aggregate = partial(self.aggregate, layer, own)
-        found = layer_eigenvectors(H, aggregate, len(C), center=self.center)
-        gain = max(1.0, found.gain * self._container_gain(name, H, tower))
-        values = torch.from_numpy(np.tile(found.vectors @ C / gain, copies))
-        self.previous[name] = [(matrix, matrix.clone()) for matrix in matrices]
-        for matrix in matrices:
-            matrix.copy_(values)
-        self.written |= weights.keys()
-        self.reports[name] = LayerReport(
-            name, type(layer).__name__, n_in, n_out, is_set=True, kept=found.kept
-        )
+        kind = type(layer).__name__
+        part = LinearPart(name, layer, rule, read_features(first), args, kwargs)
+        report = LayerReport(name, kind, part.in_channels, part.out_channels)
+        if name in self.outputs and self.head is None:
+            return replace(report, reason="an output layer; head='logistic' sets it from labels")
+        biases, intercept = find_biases(layer, rule), None
+        if name in self.outputs and self.head is not None:
+            if not rule.is_linear:
+                raise InputError(
+                    f"head={self.head.regression!r} sets a linear output layer, but layer {name} "
+                    f"is a {kind}; add a linear layer after it or use head=None"
+                )
+            biases.sort(key=lambda bias: bias.numel() != part.width)  # the first gets the intercept
+            has_bias = bool(biases) and biases[0].numel() == part.width
+            F = part.aggregate(part.H)
+            values, intercept = self.head.fit(name, F, part.width, has_bias=has_bias)
+            values, intercept = values[None], intercept if has_bias else None
+            report = replace(report, is_set=True, reason=f"{self.head.regression} regression")
+        else:
+            values, kept = self._eigenvector_weights(name, layer, rule, part)
+            biases = [] if self.spectrum == "paper" else biases
+            report = replace(report, is_set=True, kept=kept)
+        self.previous += [(view, view.clone()) for view in (*part.weights.values(), *biases)]
+        part.copy_(values)
+        for bias in biases:
+            bias.zero_()
+        if intercept is not None:
+            biases[0].copy_(torch.from_numpy(intercept))
+        self.written |= part.weights.keys()
+        return report
 
-    def _container_gain(self, name: str, H: Tensor, tower: Tower) -> float:
-        """Factor by which the layer around this one has increased the norm of its rows."""
+    def _eigenvector_weights(
+        self, name: str, layer: Any, rule: Rule, part: LinearPart
+    ) -> tuple[np.ndarray, float]:
+        """Return weights from the leading eigenvectors of H^T F, and the share of F they keep.
+
+        The weights have shape (n_stacks, in_channels, width).
+        """
+        tower, blocks = self.towers.get(layer, Tower()), concatenated_heads(layer)
+        # Towers with the same input would otherwise all have the same weights, and so would stacks.
+        index, count = (tower.index, tower.count) if tower.same_input else (0, part.n_stacks)
+        around = self._container_of(name, part.H, tower)
+        basis = self._basis_of_sources(part) if around is None else around.basis
+        pairs = self.pairs and rule.pairs
+        C = np.stack([
+            mixing_matrix(
+                part.H.shape[1] if basis is None else basis.shape[1], part.width, pairs=pairs,
+                n_blocks=blocks, seed=self.seed, tower=index + stack, n_towers=count,
+            )
+            for stack in range(part.n_stacks)
+        ])  # fmt: skip
+        aggregate = partial(self.aggregate, layer, part.aggregate)
+        found = layer_eigenvectors(part.H, aggregate, C.shape[1], center=self.center, basis=basis)
+        if pairs:
+            n_results = rule.results(layer)
+            self.paired.add((part.width * n_results, blocks * n_results))
+        if self.spectrum == "paper":
+            gain = found.gain * part.gain
+            if around is not None and row_norm(around.H) > 0:
+                gain *= row_norm(part.H) / row_norm(around.H)
+            return found.vectors @ C / max(1.0, gain), found.kept
+        power = self.spectrum
+        if power == "auto":
+            is_collapsing = effective_rank(found.projected) < COLLAPSE * C.shape[1]
+            power = AUTO_POWER if basis is None and is_collapsing else 0.0
+        return found.weights(C, float(power)), found.kept
+
+    def _basis_of_sources(self, part: LinearPart) -> np.ndarray | None:
+        """Basis of the differences of paired columns in the features of all node sets."""
+        bases = [self._basis_of_differences(source) for source in part.sources]
+        if all(basis is None for basis in bases):
+            return None
+        return block_diag(*(
+            np.eye(source.shape[1]) if basis is None else basis
+            for source, basis in zip(part.sources, bases, strict=True)
+        ))  # fmt: skip
+
+    def _basis_of_differences(self, H: Tensor) -> np.ndarray | None:
+        """Basis of the differences of paired columns, if H is the output of a layer in pairs."""
+        if self.spectrum == "paper" or is_sparse(H):
+            return None
+        for width, blocks in self.paired:
+            if H.shape[-1] == width and are_pairs(H, blocks):
+                return pair_differences(width, blocks)
+        return None
+
+    def _container_of(self, name: str, H: Tensor, tower: Tower) -> _ContainerInput | None:
+        """Input of the layer around this one, if this one gets what that one aggregates."""
         around = self.container
-        if around is None or not name.startswith(around.prefix) or H.shape[0] != around.n_rows:
-            return 1.0
+        if around is None or not name.startswith(around.prefix):
+            return None
+        if H is around.H or H.shape[0] != around.H.shape[0]:
+            return None  # it runs before the aggregation, as in GENConv, or its rows are edges
         if tower.index == tower.count - 1:
             self.container = None  # layers further inside get the output of this one
-        return _row_norm(H) / around.row_norm if around.row_norm > 0 else 1.0
+        if around.basis is not None and len(around.basis) != H.shape[1]:
+            return around._replace(basis=None)
+        return around
 
 
-def _check_input(name: str, layer: Any, H: Any) -> Tensor:
-    if isinstance(H, tuple | list):
-        raise InputError(
-            f"layer {name} ({type(layer).__name__}) gets two sets of nodes; initialisation needs a "
-            f"graph with one set (PyG: to_homogeneous()), not a bipartite graph or a sampled "
-            f"mini-batch"
-        )
-    if not isinstance(H, Tensor):
-        raise InputError(
-            f"the first argument of layer {name} ({type(layer).__name__}) is a "
-            f"{type(H).__name__}; call the layer as layer(x, edge_index)"
-        )
-    return H
+def _split_input(
+    layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Separate the first argument of a layer from the others."""
+    if args:
+        return args[0], args[1:], kwargs
+    kwargs = dict(kwargs)
+    first = next(iter(inspect.signature(layer.forward).parameters))
+    return kwargs.pop(first, None), (), kwargs
 
 
-def _row_norm(H: Tensor) -> float:
-    """Root mean square of the norms of the rows."""
-    return float(stored_values(H).double().square().sum() / max(1, H.shape[0])) ** 0.5
+def _check_output(name: str, layer: Any, _: Any, output: Any) -> None:
+    check_finite(output, f"layer {name} ({type(layer).__name__}) returns")

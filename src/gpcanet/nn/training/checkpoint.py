@@ -93,6 +93,8 @@ def describe_model(model: torch.nn.Module) -> dict[str, Any]:
     for name, module in model.named_modules():
         found[name or "the model"] = type(module).__name__
         for setting, value in vars(module).items():
+            if isinstance(value, np.generic):  # such as a number of classes computed by numpy
+                value = value.item()
             if isinstance(value, str | int | float) and setting != "training" and setting[0] != "_":
                 found[f"{name}.{setting}".lstrip(".")] = value
     # The state of the optimizer refers to parameters by their position in this list.

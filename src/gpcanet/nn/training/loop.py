@@ -52,7 +52,9 @@ def train(
 ) -> TrainingResult:
     """Train a model for node classification.
 
-    At the end the model has the weights of the epoch with the best validation accuracy.
+    At the end the model has the weights of the epoch with the best validation accuracy. Epoch 0 are
+    the weights before training, which are the best ones if the output layer was set in closed form
+    and training does not improve them.
 
     Parameters
     ----------
@@ -220,9 +222,7 @@ class TrainingLoop:
             return True
         if settings.patience is None or result.epochs % settings.eval_every:
             return False
-        return result.epochs - result.last_improvement >= settings.patience and bool(
-            self.best_weights
-        )
+        return result.epochs - result.last_improvement >= settings.patience
 
     # -- epochs and evaluations -----------------------------------------------------------
 
@@ -237,8 +237,11 @@ class TrainingLoop:
         if epoch % self.settings.eval_every == 0 or epoch == self.settings.epochs:
             _, accuracy = self._evaluate()
             if self.result.add_evaluation(epoch, loss, accuracy, later=self.settings.later_of_ties):
-                state = self.model.state_dict()
-                self.best_weights = {name: value.clone() for name, value in state.items()}
+                self._keep_weights()
+
+    def _keep_weights(self) -> None:
+        state = self.model.state_dict()
+        self.best_weights = {name: value.clone() for name, value in state.items()}
 
     def _step(self, batch: Batch, epoch: int) -> float:
         self.optimizer.zero_grad(set_to_none=True)
@@ -271,10 +274,11 @@ class TrainingLoop:
         )
 
     def _evaluate_initial_weights(self) -> None:
-        """Check that the model fits the data; these weights are never chosen as the best."""
+        """Check that the model fits the data; these weights may be the best ones."""
         with translating_torch_errors(self.data):
             n_outputs, accuracy = self._evaluate()
-        self.result.curve.append({"epoch": 0, **accuracy})
+        self.result.add_evaluation(0, None, accuracy, later=False)
+        self._keep_weights()
         if n_outputs < self.data.n_classes:
             raise InputError(
                 f"the model has {n_outputs} outputs for {self.data.n_classes} classes; use one "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch_geometric.nn as pyg
@@ -15,9 +15,13 @@ from ...errors import InputError
 from ...utils.checks import check_choice, check_number
 from ..dropout import Dropout
 from ..init.gpca import gpca_init_
+from ..init.head import HeadKind
+from ..init.lsuv import lsuv_init_
 from ..init.random import he_init_, orthogonal_init_, xavier_init_
 from ..init.report import InitReport
 from ..init.rules import find_layers
+from ..init.spog import spog_init_
+from ..init.virgo import virgo_init_
 from ..models import GCN, GPCANet
 from .data import NodeData, densify_if_needed, prepare_edges
 
@@ -40,6 +44,8 @@ class MLP(torch.nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
+        self.in_channels, self.hidden_channels = in_channels, hidden_channels
+        self.num_layers, self.out_channels = num_layers, out_channels
         widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
         self.layers = torch.nn.ModuleList(torch.nn.Linear(*pair) for pair in pairwise(widths))
         self.dropout = Dropout(dropout)
@@ -56,6 +62,7 @@ class APPNP(torch.nn.Module):
     def __init__(self, *args: Any) -> None:
         super().__init__()
         self.mlp = MLP(*args)
+        self.in_channels, self.out_channels = self.mlp.in_channels, self.mlp.out_channels
         self.propagate = pyg.APPNP(APPNP_STEPS, APPNP_TELEPORT)
 
     def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
@@ -83,6 +90,9 @@ INITS: dict[str, Callable[..., InitReport]] = {
     "xavier": xavier_init_,
     "he": he_init_,
     "orthogonal": orthogonal_init_,
+    "lsuv": lsuv_init_,
+    "virgo": virgo_init_,
+    "spog": spog_init_,
 }
 
 
@@ -98,8 +108,7 @@ def build_model(
 ) -> torch.nn.Module:
     """Build a model by its name.
 
-    Further keyword arguments: alpha, beta and n_iter for gpcanet, normalization for gpcanet and
-    gcn.
+    Further keyword arguments: those of ``GPCANet`` for gpcanet, normalization for gcn.
 
     Examples
     --------
@@ -117,13 +126,59 @@ def build_model(
     return MODELS[name](in_channels, hidden, layers, out_channels, dropout, **kwargs)
 
 
+def model_arguments(name: str, model: torch.nn.Module) -> dict[str, Any]:
+    """Return the arguments of ``build_model`` for a model of this name.
+
+    Examples
+    --------
+    >>> model_arguments("sage", build_model("sage", 10, 3, hidden=16))
+    {'in_channels': 10, 'out_channels': 3, 'layers': 2, 'hidden': 16, 'dropout': 0.5}
+    """
+    part: Any = model.mlp if isinstance(model, APPNP) else model
+    arguments: dict[str, Any] = {
+        "in_channels": int(part.in_channels),
+        "out_channels": int(part.out_channels),
+    }
+    if name == "sgc":  # a single layer, without hidden channels and dropout
+        return arguments | {"layers": int(part.K)}
+    arguments |= {
+        "layers": int(part.num_layers),
+        "hidden": int(part.hidden_channels),
+        "dropout": float(part.dropout.p),
+    }
+    if name == "gcn":
+        arguments["normalization"] = part.convs[0].normalization
+    if name == "gpcanet":
+        first = part.convs[0]
+        arguments |= {
+            "act": None if part.act is None else "relu",
+            "alpha": [conv.initial_alpha for conv in part.convs],
+            "beta": first.beta,
+            "n_iter": first.n_iter if first.n_iter == "taylor" else int(first.n_iter),
+            "normalization": first.normalization,
+            "ghost": first.ghost,
+            "center": bool(first.center),
+            "learn_alpha": first.log_alpha is not None,
+            "head_layers": len(part.head),
+        }
+    return arguments
+
+
 def build_initialized_model(
-    name: str, data: NodeData, *, init: str = "xavier", seed: int = 0, **kwargs: Any
+    name: str,
+    data: NodeData,
+    *,
+    init: str = "xavier",
+    spectrum: float | Literal["auto", "paper"] = "auto",
+    head: HeadKind | None = None,
+    seed: int = 0,
+    **kwargs: Any,
 ) -> tuple[torch.nn.Module, InitReport]:
     """Build a model for some data and set its weights; the seed makes them reproducible.
 
-    ``init="gpca"`` means ``pretrain_`` for GPCANet and ``gpca_init_`` for other models; the only
-    layer of a model with one layer is set as well.
+    ``init="gpca"`` means ``pretrain_`` for GPCANet and ``gpca_init_`` for other models. Then
+    ``head`` sets the output layer from the labels of the training nodes; without it, the output
+    layer has Xavier weights, unless it is the only layer.
     """
     check_choice("init", init, tuple(INITS))
     with torch.random.fork_rng([]):
@@ -132,11 +187,19 @@ def build_initialized_model(
     data = densify_if_needed(model, data)
     edges = prepare_edges(model, data)
     if init != "gpca":
-        return model, INITS[init](model, data.x, edges.edge_index, seed=seed)
-    # The output layer, which gpca_init_ leaves alone, gets Xavier weights.
-    xavier_init_(model, data.x, edges.edge_index, seed=seed)
+        return model, INITS[init](model, data.x, *edges, seed=seed)
+    xavier_init_(model, data.x, *edges, seed=seed)  # for the output layer
+    layers = [name for name, (_, rule) in find_layers(model)[0].items() if not rule.is_container]
+    labels: dict[str, Any] = {}
+    if head is not None:
+        labels = {
+            "head": head, "y": data.y, "train_mask": data.train, "val_mask": data.validation
+        }  # fmt: skip
     if isinstance(model, GPCANet):
-        return model, model.pretrain_(data.x, edges.edge_index, seed=seed)
-    layers, _ = find_layers(model)
-    has_one_layer = sum(not rule.is_container for _, rule in layers.values()) == 1
-    return model, gpca_init_(model, data.x, *edges, last=has_one_layer, seed=seed)
+        report = model.pretrain_(data.x, edges.edge_index, seed=seed)
+        if head is not None:
+            report = report.updated(gpca_init_(model, data.x, *edges, skip=layers[:-1], **labels))
+        return model, report
+    return model, gpca_init_(
+        model, data.x, *edges, spectrum=spectrum, last=len(layers) == 1, seed=seed, **labels
+    )

@@ -1,0 +1,90 @@
+"""Options for the files that a command writes, and for the saved model it applies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from ..errors import InputError
+from ..utils.atomic import check_distinct_files, check_target
+from .options import METHOD, RUN, TRAINING, Force, Input, option
+
+
+@dataclass(frozen=True)
+class OutputFiles:
+    """Files that ``embed``, ``classify`` and ``train`` write."""
+
+    output: Annotated[
+        Path | None, option(RUN, "--output", "-o", help="File of results: .parquet, .csv or .npz.")
+    ] = None
+    force: Force = False
+    save_model: Annotated[
+        Path | None, option(METHOD, "--save-model", help="Save the model (.safetensors).")
+    ] = None
+
+    def check(self, data: Input, *others: Path | None) -> None:
+        """Raise before any work is done if the results could not be written."""
+        from ..files import check_output
+
+        if self.output is not None:
+            check_output(self.output, overwrite=self.force)
+        if self.save_model is not None:
+            if self.save_model.suffix != ".safetensors":
+                raise InputError(f"{self.save_model}: models are saved as .safetensors")
+            check_target(self.save_model, overwrite=self.force)
+        check_distinct_files([self.output, self.save_model, *others], data.files.values())
+
+    @property
+    def written(self) -> list[str]:
+        return [str(path) for path in (self.output, self.save_model) if path is not None]
+
+
+@dataclass(frozen=True)
+class TrainingFiles(OutputFiles):
+    """Files that ``train`` writes."""
+
+    checkpoint: Annotated[
+        Path | None,
+        option(
+            TRAINING,
+            "--checkpoint",
+            help="File of the training state (.safetensors); resumes from it if it exists.",
+        ),
+    ] = None
+
+    def check_training_files(self, data: Input) -> None:
+        """Raise before any work is done if a file could not be written."""
+        self.check(data, self.checkpoint)
+        if self.checkpoint is not None:
+            check_target(self.checkpoint, overwrite=True)
+
+
+@dataclass(frozen=True)
+class ModelFiles(OutputFiles):
+    """Files that ``embed`` and ``classify`` write, and the saved model they apply."""
+
+    model: Annotated[
+        Path | None,
+        option(METHOD, "--model", help="Apply this saved model instead of fitting one."),
+    ] = None
+    memory_limit: Annotated[
+        str | None,
+        option(
+            RUN,
+            "--memory-limit",
+            metavar="<size>",
+            help="Largest memory beyond graph and features, such as 1.5GiB.",
+        ),
+    ] = None
+
+    def check_model_files(self, data: Input, given: list[str]) -> None:
+        """Raise before any work is done; ``given`` are the options that belong to a new model."""
+        if self.model is not None and self.save_model is not None:
+            raise InputError(
+                "--model applies a saved model and --save-model saves a new one; give one of them"
+            )
+        if self.model is not None and given:
+            raise InputError(f"{self.model} has its own settings; leave out {', '.join(given)}")
+        self.check(data)
+        check_distinct_files([self.output, self.save_model], [self.model])

@@ -1,0 +1,200 @@
+"""SPoGInit: a search for scales of the weights of a deep GCN (Wang et al., 2025)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from ...utils.checks import check_number
+from ..propagation import EdgeInput, GraphPropagation, to_graph
+from .forward_pass import check_arguments, preserved_state, run_model
+from .layer_weights import (
+    LayerWeights,
+    before_each_run,
+    build_report,
+    find_layer_weights,
+    first_argument,
+    restored_on_error,
+    seeded_generator,
+)
+from .random import XAVIER
+from .report import InitReport
+
+#: Fewest layers for which the gradients of the second and the second-last layer differ.
+MIN_LAYERS = 4
+
+#: Weights of the forward, the backward and the variation term of the objective.
+TERMS = torch.tensor([1.0, 10.0, 1.0], dtype=torch.float64)
+
+#: First step of a scale, its factor of decay, and the number of steps between decays.
+STEP, DECAY, DECAY_EVERY = 0.05, 0.7, 20
+
+#: Change of the scales for the difference of the objective.
+DIFFERENCE = 1e-5
+
+#: Steps without an improvement after which the search stops.
+PATIENCE = 20
+
+
+@torch.no_grad()
+def spog_init_(
+    model: torch.nn.Module,
+    x: Tensor,
+    edge_index: EdgeInput = None,
+    edge_weight: Tensor | None = None,
+    *,
+    n_steps: int = 40,
+    seed: int = 0,
+) -> InitReport:
+    """Set Xavier weights times a scale per layer, found by a search over the graph.
+
+    Source: S. Wang, Y. Chen, Y. Zhang, R. Sun, T. Ding, "Exploring and Improving Initialization
+    for Deep Graph Neural Networks: A Signal Propagation Perspective", TMLR 2025, as in the
+    authors' code for GCNs on ogbn-arxiv (github.com/YChen-zzz/Code-for-SPoGInit). The objective
+    is the sum of three terms, for random features and labels that are drawn anew in each step:
+
+    - (|H_1| / |H_(L-1)| - 1)^2, where H_l is the input of layer l + 1
+    - 10 (|G_2| / |G_(L-1)| - 1)^2, where G_l is the gradient of the loss for the weight of layer l
+    - (E(X) - E(H_(L-1)))^2, where E is half the mean of u^T (I - P) u / u^T u over the columns u
+
+    Each step changes all scales by the same amount, up or down by the sign of one random difference
+    (the authors' code computes three and uses the last). The scales with the smallest objective are
+    used.
+
+    The search applies to models of at least 4 layers that are all GCNConv and run once each. Other
+    models get Xavier weights, and the report states it. All layers are set that ``gpca_init_`` can
+    set, output layers as well; biases are left alone. The loss is the mean over all nodes, not
+    only those of a training set.
+
+    Parameters
+    ----------
+    model, x, edge_index, edge_weight
+        As in ``gpca_init_``. Of ``x`` only the shape is used.
+    n_steps : int
+        Steps of the search. Each takes two forward and two backward passes, in float64 on the CPU,
+        so that a seed gives the same weights on every device.
+    seed : int
+        Random seed of the weights and of the search.
+    """
+    check_arguments(model, x, edge_index, edge_weight, None)
+    check_number("n_steps", n_steps, 1, advice="40 are usual", integer=True)
+    generator = seeded_generator(seed)
+    layers, others = find_layer_weights(model)
+    runs: list[LayerWeights] = []
+
+    def record(found: LayerWeights, args: tuple[Any, ...], kwargs: Any) -> None:
+        runs.append(found)
+
+    with preserved_state(model), before_each_run(layers, record):
+        output = run_model(model, x, edge_index, edge_weight, None)
+    order = {found.name: found for found in runs}
+    reason = _why_not_searched(runs, output, x.shape[0])
+    with restored_on_error(layers):
+        for found in order.values():
+            found.draw_(XAVIER, generator)
+        if not reason:
+            search = _Search(model, list(order), x.shape, output.shape[1], edge_index, edge_weight)
+            scales = search.run(n_steps, generator)
+            for found, scale in zip(order.values(), scales.tolist(), strict=True):
+                for matrix in found.matrices:
+                    matrix.mul_(scale)
+    reports = {name: found.report_set(reason) for name, found in order.items()}
+    return build_report("spog", reports, layers, others)
+
+
+def _why_not_searched(runs: list[LayerWeights], output: Any, n_nodes: int) -> str:
+    """Return the reason if SPoGInit is not defined for a model."""
+    is_sequence = len({found.name for found in runs}) == len(runs) >= MIN_LAYERS
+    if not is_sequence or not all(isinstance(found.layer, pyg.GCNConv) for found in runs):
+        return f"Xavier weights, as SPoGInit needs at least {MIN_LAYERS} layers, all GCNConv"
+    shape = tuple(output.shape) if isinstance(output, Tensor) else ()
+    if len(shape) != 2 or shape[0] != n_nodes or shape[1] < 2:
+        return "Xavier weights, as SPoGInit needs outputs for at least two classes at every node"
+    return ""
+
+
+class _Problem(NamedTuple):
+    """Random features and labels, for which the objective is evaluated."""
+
+    x: Tensor
+    y: Tensor
+
+
+class _Search:
+    """Search for one scale per layer, on a copy of a model in float64 on the CPU."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        names: list[str],
+        shape: torch.Size,
+        n_classes: int,
+        edge_index: EdgeInput,
+        edge_weight: Tensor | None,
+    ) -> None:
+        self.model = copy.deepcopy(model).cpu().double().eval()
+        found, _ = find_layer_weights(self.model)
+        self.layers = {name: found[name] for name in names}
+        self.start = [
+            [matrix.clone() for matrix in layer.matrices] for layer in self.layers.values()
+        ]
+        self.shape, self.n_classes = shape, n_classes
+        self.edge_index = edge_index.cpu() if isinstance(edge_index, Tensor) else edge_index
+        self.edge_weight = None if edge_weight is None else edge_weight.cpu().double()
+        self.P = GraphPropagation(to_graph(self.edge_index, self.edge_weight, shape[0]))
+
+    def run(self, n_steps: int, generator: torch.Generator) -> Tensor:
+        """Return the scales with the smallest objective."""
+        scales = torch.ones(len(self.layers), dtype=torch.float64)
+        target = self.variation(self.draw_problem(generator).x)
+        best, best_scales, since_best, size = torch.inf, scales, 0, STEP
+        for step in range(n_steps):
+            problem = self.draw_problem(generator)
+            direction = torch.randn(len(scales), generator=generator, dtype=torch.float64)
+            value = self.objective(scales, problem, target)
+            since_best += 1
+            if value < best:
+                best, best_scales, since_best = value, scales, 0
+            if since_best >= PATIENCE:
+                break
+            change = self.objective(scales + DIFFERENCE * direction, problem, target) - value
+            scales = scales - size * torch.sign(change * direction)
+            if step % DECAY_EVERY == 0:
+                size *= DECAY
+        return best_scales
+
+    def draw_problem(self, generator: torch.Generator) -> _Problem:
+        x = torch.randn(self.shape, generator=generator, dtype=torch.float64)
+        return _Problem(x, torch.randint(self.n_classes, self.shape[:1], generator=generator))
+
+    def objective(self, scales: Tensor, problem: _Problem, target: Tensor) -> float:
+        """Return the sum of the three terms for these scales."""
+        for layer, start, scale in zip(
+            self.layers.values(), self.start, scales.tolist(), strict=True
+        ):
+            for matrix, values in zip(layer.matrices, start, strict=True):
+                matrix.copy_(values * scale)
+        inputs: list[Tensor] = []
+
+        def record(_: LayerWeights, args: tuple[Any, ...], kwargs: Any) -> None:
+            inputs.append(first_argument(args, kwargs).detach())
+
+        found = list(self.layers.values())
+        weights = [found[1].parameters[0], found[-2].parameters[0]]
+        with torch.enable_grad(), before_each_run(self.layers, record):
+            output = run_model(self.model, problem.x, self.edge_index, self.edge_weight, None)
+            gradients = torch.autograd.grad(cross_entropy(output, problem.y), weights)
+        forward = inputs[1].norm() / inputs[-1].norm() - 1
+        backward = gradients[0].norm() / gradients[1].norm() - 1
+        variation = target - self.variation(inputs[-1])
+        return float((TERMS * torch.stack([forward, backward, variation]).square()).sum())
+
+    def variation(self, H: Tensor) -> Tensor:
+        """Half the mean of u^T (I - P) u / u^T u over the columns u; 0 for a zero column."""
+        energies = (H * (H - self.P @ H)).sum(0)
+        return 0.5 * (energies / H.square().sum(0)).nan_to_num(0.0).mean()

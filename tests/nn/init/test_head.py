@@ -1,0 +1,211 @@
+"""The output layer in closed form, against scikit-learn on the layer's input."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from deep_models import WIDTH, Stack
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from gpcanet.errors import InputError
+from gpcanet.nn import GCN, gpca_init_
+from gpcanet.nn.init.head import PENALTIES, OutputHead
+
+
+@pytest.fixture(scope="module")
+def y(blocks):
+    return torch.from_numpy(np.asarray(blocks.y))
+
+
+@pytest.fixture(scope="module")
+def mask(y):
+    chosen = torch.zeros(len(y), dtype=torch.bool)
+    chosen[::3] = True
+    return chosen
+
+
+def hidden_features(model, x, edge_index):
+    """Input of the last convolution, propagated by hand with PyG."""
+    model.eval()
+    with torch.no_grad():
+        for conv in model.convs[:-1]:
+            x = conv(x, edge_index).relu()
+        propagate = pyg.GCNConv(x.shape[1], x.shape[1], bias=False).to(x)
+        propagate.lin.weight.copy_(torch.eye(x.shape[1]))
+        return propagate(x, edge_index)
+
+
+def test_logistic_head_of_a_convolution_is_the_regression_of_sklearn(x, edge_index, y, mask):
+    model = pyg.GCN(10, WIDTH, 3, 3).double()
+    report = gpca_init_(model, x, edge_index, head="logistic", y=y, train_mask=mask)
+    assert report.n_set == len(report) == 3
+    assert "logistic regression" in str(report)
+    F = hidden_features(model, x, edge_index).numpy()
+    train = mask.numpy()
+    scale = np.sqrt(np.mean(F[train] ** 2))
+    with torch.no_grad():
+        output = model(x, edge_index).numpy()
+    candidates = [
+        LogisticRegression(C=C, max_iter=1000).fit(F[train] / scale, y[mask]) for C in PENALTIES
+    ]
+    differences = [
+        np.abs(candidate.decision_function(F / scale) - output).max() for candidate in candidates
+    ]
+    assert min(differences) < 1e-6
+    accuracy = (output.argmax(1) == y.numpy())[~train].mean()
+    assert accuracy > 0.6  # a random output layer predicts a third
+
+
+@pytest.mark.parametrize("jk", [None, "cat", "max"])
+@pytest.mark.parametrize("kind", [pyg.GCN, pyg.GraphSAGE, pyg.GAT, pyg.GIN])
+def test_head_predicts_the_training_nodes_of_every_model(kind, jk, x, edge_index, y, mask):
+    torch.manual_seed(0)
+    model = kind(10, 16, 3, 3, jk=jk)
+    gpca_init_(model, x.float(), edge_index, head="logistic", y=y, train_mask=mask)
+    model.eval()
+    with torch.no_grad():
+        accuracy = (model(x.float(), edge_index).argmax(1) == y)[mask].double().mean()
+    assert accuracy > 0.6
+
+
+def test_linear_head_after_pooling_is_fitted_on_graphs(x, edge_index):
+    class GraphModel(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = pyg.GCNConv(10, 16)
+            self.head = torch.nn.Linear(16, 2)
+
+        def forward(self, x, edge_index, batch):
+            return self.head(pyg.global_mean_pool(self.conv(x, edge_index).relu(), batch))
+
+    batch = torch.arange(len(x)) // 4
+    labels = (x[:, 0].reshape(-1, 4).mean(1) > x[:, 0].mean()).long()
+    model = GraphModel().double()
+    train = torch.arange(0, len(labels), 2)
+    gpca_init_(
+        model, x, edge_index, head="logistic", y=labels, train_mask=train,
+        forward=lambda model: model(x, edge_index, batch),
+    )  # fmt: skip
+    model.eval()
+    with torch.no_grad():
+        predicted = model(x, edge_index, batch).argmax(1)
+    assert (predicted == labels)[train].double().mean() > 0.7
+
+
+def test_ridge_head_for_several_continuous_targets(x, edge_index, mask):
+    targets = torch.stack([x[:, 0] + 2, x[:, 1:3].sum(1)], 1)
+    model = pyg.GCN(10, WIDTH, 2, 2).double()
+    gpca_init_(model, x, edge_index, head="ridge", y=targets, train_mask=mask, val_mask=~mask)
+    F = hidden_features(model, x, edge_index).numpy()
+    scale = np.sqrt(np.mean(F[mask.numpy()] ** 2))
+    fits = [Ridge(1 / C).fit(F[mask] / scale, targets[mask]).predict(F / scale) for C in PENALTIES]
+    errors = [np.mean((fit - targets.numpy())[~mask.numpy()] ** 2) for fit in fits]
+    with torch.no_grad():
+        output = model(x, edge_index).numpy()
+    np.testing.assert_allclose(output, fits[int(np.argmin(errors))], rtol=1e-6, atol=1e-8)
+
+
+def test_multi_label_head_has_one_regression_per_column(x, edge_index, y, mask):
+    labels = torch.stack([y == 0, y != 1, torch.ones(len(y), dtype=torch.bool)], 1)
+    model = GCN(10, WIDTH, 2, 3)
+    gpca_init_(model, x.float(), edge_index, head="logistic", y=labels, train_mask=mask)
+    model.eval()
+    with torch.no_grad():
+        scores = model(x.float(), edge_index)
+    assert ((scores > 0) == labels)[mask].double().mean() > 0.8
+    assert bool((scores[:, 2] > 2).all())  # a label that all training nodes have
+
+
+def test_two_classes_and_ridge_on_classes(x, edge_index, y, mask):
+    for head in ("logistic", "ridge"):
+        model = GCN(10, WIDTH, 2, 2)
+        gpca_init_(model, x.float(), edge_index, head=head, y=(y > 0).long(), train_mask=mask)
+        model.eval()
+        with torch.no_grad():
+            predicted = model(x.float(), edge_index).argmax(1)
+        assert (predicted == (y > 0))[mask].double().mean() > 0.8
+
+
+def test_layer_without_bias_and_labels_outside_of_the_mask_are_not_used(x, edge_index, y, mask):
+    hidden = torch.where(mask, y, -1)
+    wrong = torch.where(mask, y, (y + 1) % 3)
+    weights = []
+    for labels in (y, hidden, wrong):
+        torch.manual_seed(1)
+        model = Stack(lambda i, o: pyg.GCNConv(i, o, bias=False))
+        model.head = torch.nn.Linear(WIDTH, 3, bias=False)
+        gpca_init_(model, x.float(), edge_index, head="logistic", y=labels, train_mask=mask)
+        weights.append(model.head.weight.detach().clone())
+    assert torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[0], weights[2])
+
+
+@given(data=st.data())
+@examples(30)
+def test_property_permuting_rows_and_classes_permutes_the_head(data):
+    n, d, k = (
+        data.draw(st.integers(20, 60)),
+        data.draw(st.integers(1, 8)),
+        data.draw(st.integers(2, 5)),
+    )
+    random = np.random.default_rng(data.draw(st.integers(0, 10_000)))
+    y = random.permutation(np.arange(n) % k)
+    F = torch.from_numpy(random.normal(size=(n, d)) + y[:, None])
+    train = np.arange(n) < n - 5
+    validation = ~train
+    first = OutputHead.of("logistic", y, train, validation).fit("a", F, k, has_bias=True)
+    rows, classes = random.permutation(n), random.permutation(k)
+    second = OutputHead.of("logistic", classes[y][rows], train[rows], validation[rows]).fit(
+        "a", F[torch.from_numpy(rows)], k, has_bias=True
+    )
+    np.testing.assert_allclose(second.weight[:, classes], first.weight, atol=2e-3)
+    np.testing.assert_allclose(second.intercept[classes], first.intercept, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "give y"),
+        ({"y": torch.zeros(120)}, "give train_mask"),
+        ({"y": torch.zeros(120).long(), "train_mask": torch.ones(120).bool()}, "class 1 has no"),
+        ({"y": torch.full((120,), -1), "train_mask": torch.ones(120).bool()}, "unlabelled"),
+        ({"y": torch.arange(120) % 4, "train_mask": torch.ones(120).bool()}, "has class 3"),
+        ({"y": torch.arange(120) % 3, "train_mask": torch.zeros(120).bool()}, "no row"),
+        ({"y": torch.arange(120) % 3, "train_mask": torch.ones(7).bool()}, "one bool per row"),
+        ({"y": torch.arange(120) % 3, "train_mask": torch.tensor([500])}, "outside"),
+        ({"y": torch.arange(60) % 3, "train_mask": torch.arange(60)}, "60 rows"),
+        ({"y": torch.rand(120), "train_mask": torch.arange(60)}, "head='ridge'"),
+        ({"y": torch.full((120, 3), torch.nan), "head": "ridge", "train_mask": torch.arange(9)},
+         "NaN"),
+        ({"y": torch.rand(120, 2), "head": "ridge", "train_mask": torch.arange(60)}, "2 columns"),
+        ({"y": torch.arange(120) % 3, "train_mask": [0, 1, 2], "val_mask": [2]}, "use it in one"),
+        ({"head": "svm", "y": torch.arange(120) % 3, "train_mask": [0]}, "head="),
+    ],
+)  # fmt: skip
+def test_bad_labels_are_refused_and_the_model_is_unchanged(arguments, message, x, edge_index):
+    model = GCN(10, WIDTH, 2, 3)
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises((InputError, TypeError), match=message):
+        gpca_init_(model, x.float(), edge_index, **{"head": "logistic", **arguments})
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_model_with_two_output_layers_has_no_single_head(x, edge_index, y, mask):
+    class TwoHeads(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = pyg.GCNConv(10, WIDTH)
+            self.first, self.second = torch.nn.Linear(WIDTH, 3), torch.nn.Linear(WIDTH, 3)
+
+        def forward(self, x, edge_index):
+            x = self.conv(x, edge_index).relu()
+            return self.first(x), self.second(x)
+
+    with pytest.raises(InputError, match="output layers first and second"):
+        gpca_init_(TwoHeads(), x.float(), edge_index, head="logistic", y=y, train_mask=mask)

@@ -36,7 +36,8 @@ from .checkpoint import (
     write_checkpoint,
 )
 from .data import NodeData, densify_if_needed, prepare_edges, translating_torch_errors
-from .gcn_passes import GCNPasses, is_plain_gcn, one_torch_thread
+from .gcn_passes import GCNPasses, is_plain_gcn
+from .gcn_products import one_torch_thread
 from .partition import Batch, Batches
 from .settings import Settings
 

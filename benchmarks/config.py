@@ -42,6 +42,7 @@ class Size:
     triad_numbers: int
     cluster_nodes: int
     depths: Mapping[str, tuple[int, ...]]
+    trained_depths: tuple[int, ...]
     depth_seeds: int
 
 
@@ -59,6 +60,7 @@ SIZES = {
         triad_numbers=200_000,
         cluster_nodes=2_000,
         depths={"cora": (2,)},
+        trained_depths=(3,),
         depth_seeds=1,
     ),
     "small": Size(
@@ -74,6 +76,7 @@ SIZES = {
         triad_numbers=20_000_000,
         cluster_nodes=50_000,
         depths={"cora": (2, 15)},
+        trained_depths=(15,),
         depth_seeds=1,
     ),
     "full": Size(
@@ -93,6 +96,7 @@ SIZES = {
         cluster_nodes=500_000,
         # Deeper networks on PubMed take hours.
         depths={"cora": (2, 5, 15, 32, 64), "citeseer": (2, 5, 15, 32, 64), "pubmed": (2, 5, 15)},
+        trained_depths=(15, 32, 64),
         depth_seeds=3,
     ),
 }  # fmt: skip

@@ -163,6 +163,18 @@ def _gcn_epoch(results: Results) -> str:
     return timing_table(results["methods"], ("memory beyond the data", "loss"), columns)
 
 
+def _training(results: Results) -> str:
+    rows = []
+    for name, found in results["graphs"].items():
+        times = [outcome.get("seconds") for outcome in found.get("methods", {}).values()]
+        if times and None not in times:
+            cells = [seconds(times[0])]
+            cells += [f"{seconds(time)} ({times[0] / time:.1f}x)" for time in times[1:]]
+            rows.append((name, str(found["epochs"]), *cells, f"{found['largest_difference']:.0e}"))
+    header = ("", "epochs", "layer by layer", "train", "train_many", "difference of losses")
+    return markdown_table(header, rows)
+
+
 def _cluster_gcn(results: Results) -> str:
     def columns(found: Results) -> tuple[str, ...]:
         accuracy = percent(found["accuracy"])
@@ -211,6 +223,7 @@ TABLES = {
     "command": _command,
     "first_use": _first_use,
     "gcn_epoch": _gcn_epoch,
+    "training": _training,
     "cluster_gcn": _cluster_gcn,
     "deep_gcn": _deep_gcn,
 }

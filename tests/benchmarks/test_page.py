@@ -259,6 +259,8 @@ def test_page_has_machine_numbers_ratios_and_omissions():
         "- embed: citeseer: skipped, cannot be had",
         "- large_graph: scipy CSR, 5 steps: failed, took longer than 1,200 s",
         "- growth: torch: failed, was killed",
+        "- prediction: cora: GCN: failed, ImportError: no torch",
+        "- prediction: graphs in a folder: skipped, no folder",
         "- training: pubmed, 15 layers, dropout 0: failed, was killed",
         "- deep_gcn: he: failed, was killed",
     ]

@@ -44,7 +44,7 @@ def relabel(args, labels, **columns):
 @pytest.fixture(scope="module")
 def blocks(tmp_path_factory):
     """A graph with noise enough for mistakes."""
-    return write_blocks(tmp_path_factory.mktemp("blocks"), signal=0.4)
+    return write_blocks(tmp_path_factory.mktemp("blocks"), signal=0.7)
 
 
 # -- predictions -------------------------------------------------------------------------------
@@ -207,13 +207,18 @@ def test_some_nodes_without_a_label_get_one(gpcanet):
 # -- the report as shown -----------------------------------------------------------------------
 
 
-def test_report_is_shown_as_tables_of_the_numbers_in_json(gpcanet, blocks):
+def test_report_is_shown_as_tables_of_the_numbers_in_json(gpcanet):
+    blocks = write_blocks(Path())
+    labels = labels_of(blocks)
+    labels[::6] = np.roll(labels, 12)[::6]  # wrong labels, which no classifier predicts
+    relabel(blocks, labels.tolist())
     values = json.loads(gpcanet("classify", *blocks, "--json", "--test-share", 0.5).out)["report"]
     assert values["accuracy"] < 1
     shown = gpcanet("classify", *blocks, "--test-share", 0.5).out.splitlines()
     assert shown[0] == f"accuracy {100 * values['accuracy']:.1f} % on 18 nodes with held-out labels"
     low, high = values["interval95"]
     assert shown[1].startswith(f"(95 % interval {100 * low:.1f} to {100 * high:.1f}; ")
+    assert shown[2] == f"expected calibration error {100 * values['calibration_error']:.1f} %"
     cells = [line.split() for line in shown]
     for i, row in enumerate(values["per_class"]):
         scores = [f"{100 * row[name]:.1f}" for name in ("precision", "recall", "f1")]

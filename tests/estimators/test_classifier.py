@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from truth import dense_P, dense_solve
@@ -316,3 +319,23 @@ def test_with_many_features_the_shared_subspace_is_close_to_separate_fits():
         np.testing.assert_allclose(gpca.components_ @ gpca.components_.T, np.eye(8), atol=1e-6)
         # The leading eigenvalues are reached to a few per cent.
         np.testing.assert_allclose(gpca.eigenvalues_.sum(), reference.eigenvalues_.sum(), rtol=0.05)
+
+
+@examples(6)
+@given(st.integers(0, 1000), st.booleans())
+def test_permuted_nodes_and_classes_give_permuted_probabilities(seed, tries_all):
+    rng = np.random.default_rng(seed)
+    data = block_model(150, 700, n_features=30, n_classes=3, feature_noise=3.0, seed=seed)
+    y = np.where(rng.random(150) < 0.5, data.y, -1)
+    settings = {"alpha": [2.0, 10.0], "feature_scaling": "l2", "n_components": 4}
+    settings |= {} if tries_all else {"statistics": True, "boosting": False, "C": 1.0}
+    model = GPCAClassifier(**settings).fit(data.X, y, graph=data.graph, nodes=np.arange(150))
+    order, names = rng.permutation(150), rng.permutation(3)
+    renamed = np.where(y >= 0, names[y], -1)
+    other = GPCAClassifier(**settings).fit(
+        data.X[order], renamed[order], graph=data.graph, nodes=order
+    )
+    np.testing.assert_allclose(
+        other.label_distributions_[:, names], model.label_distributions_[order], atol=0.02
+    )
+    assert np.mean(names[model.transduction_][order] == other.transduction_) > 0.98

@@ -23,6 +23,7 @@ from gpcanet.linalg.interpolation import (
     InterpolatedProducts,
     sample_points,
     series_length,
+    solutions_by_columns,
     solve_series,
     steps_needed,
 )
@@ -45,6 +46,22 @@ def check_samples(graph, X, normalization, low, high, tol, **options):
 def test_samples_equal_dense_products(any_graph, X, normalization, reorder):
     for tol in (1e-3, 1e-9):
         check_samples(any_graph, X, normalization, 0.5, 50.0, tol, reorder=reorder)
+
+
+@pytest.mark.usefixtures("either_path")
+@pytest.mark.parametrize("reorder", [False, True])
+@pytest.mark.parametrize("tol", [1e-3, 1e-9])
+def test_solutions_by_columns_equal_dense_solves(any_graph, X, reorder, tol, monkeypatch):
+    monkeypatch.setattr(interpolation_module, "COLUMNS", 4)  # several blocks
+    alphas, dense = [0.01, 0.5, 5.0, 50.0], dense_P(any_graph)
+    found = np.empty((len(alphas), *X.shape))
+    for part, blocks in solutions_by_columns(
+        propagation(any_graph, reorder=reorder), X, alphas, tol
+    ):
+        found[:, :, part] = blocks
+    for alpha, F in zip(alphas, found, strict=True):
+        error = np.linalg.norm(F - dense_solve(dense, alpha, X), axis=0)
+        assert np.all(error <= tol * np.linalg.norm(X, axis=0) + 1e-12)
 
 
 @examples(40)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from gpcanet import GPCA, GPCAClassifier, Graph, load_model, save_model
+from gpcanet import GPCA, GPCAClassifier, Graph, GraphImputer, load_model, save_model
 from gpcanet.errors import UserError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "what-happens-if.md").read_text()
@@ -166,6 +166,8 @@ PYTHON = {
     "there are labels of unknown nodes": lambda _: lambda: classify(
         Y.rename({"n0": "unknown"})),
     "a feature is NaN": lambda _: lambda: embed(with_value(np.nan)),
+    "features are missing": lambda _: lambda: embed(
+        GraphImputer().fit_transform(with_value(np.nan), graph=GRAPH)),
     "a feature is text": lambda _: lambda: embed(with_value("x")),
     "features are numbers of size": lambda _: scaled_features(),
     "tables are of polars": lambda _: same(
@@ -432,6 +434,9 @@ COMMAND = {
     "there are labels of unknown nodes": lambda f: outcome(labeled(f, Y.rename({"n0": "x"}))),
     "a feature is NaN": lambda f: outcome(f.embed(features=f.csv(
         with_value(np.nan), "nan.csv", index_label="id", index=True))),
+    "features are missing": lambda f: outcome(f.embed("--impute", features=f.csv(
+        with_value(np.nan), "nan.csv", index_label="id", index=True)),
+        "1 missing feature filled in"),
     "a feature is text": lambda f: outcome(f.embed(features=f.csv(
         with_value("x"), "text.csv", index_label="id", index=True))),
     "features are numbers of size": numbers_scaled,

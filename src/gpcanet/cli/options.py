@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError, UnknownNodeError
+from ..errors import InputError, MissingFeatureError, UnknownNodeError
 from .console import Console
 from .option_groups import option_names
 
@@ -140,6 +140,10 @@ class Input:
         bool,
         option(FILES, "--drop-unknown", help="Drop edges and labels of nodes without features."),
     ] = False
+    impute: Annotated[
+        bool,
+        option(FILES, "--impute", help="Fill in missing features from the neighbours of a node."),
+    ] = False
     data_dir: DataDir = None
     offline: Offline = False
 
@@ -159,6 +163,11 @@ class Input:
             raise InputError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
         with console.phase("reading"):
             data = self._load_files() if self.dataset is None else self._load_named()
+        if self.impute:
+            from .missing_features import fill_missing
+
+            with console.phase("filling in missing features"):
+                data = fill_missing(data)
         console.note(f"{data.name}: {data.graph.summary()}, {data.X.shape[1]:,} features")
         for note in data.notes:
             if note not in console.warned:
@@ -207,7 +216,10 @@ class Input:
                 ignore=self.ignore or (),
                 neighbors=self.neighbors,
                 drop_unknown=self.drop_unknown,
+                keep_missing=self.impute,
             )
+        except MissingFeatureError as error:
+            raise InputError(f"{error.problem}; fill it in, or use --impute") from error
         except UnknownNodeError as error:
             advice = f"add it there or use --drop-unknown{error.hint}"
             raise InputError(f"{error.problem}; {advice}") from error

@@ -41,6 +41,7 @@ def load_files(
     ignore: Sequence[str] = (),
     neighbors: int | None = None,
     drop_unknown: bool = False,
+    keep_missing: bool = False,
 ) -> Dataset:
     """Load a dataset from files. Its nodes are the rows of the features, in their order.
 
@@ -76,6 +77,8 @@ def load_files(
         Whether to drop edges and labels of nodes without features, instead of raising an error. If
         more than half of the edges or labels are dropped, a DataWarning is issued; if all are, an
         error is raised.
+    keep_missing : bool, default=False
+        Whether missing features (empty cells, NaN) are NaN in X, instead of an error.
 
     Returns
     -------
@@ -103,7 +106,7 @@ def load_files(
     if labels is not None:
         node_labels = read_labels(Path(labels), replace(roles, ignore=(), id_is_optional=True))
         roles = replace(roles, id_is_optional=node_labels.ids.name == id_column)
-    nodes = read_features(Path(features), roles, labels=node_labels)
+    nodes = read_features(Path(features), roles, labels=node_labels, keep_missing=keep_missing)
     links = None if edges is None else read_edges(Path(edges), source, target, weight)
     nodes, links, node_labels = _convert_ids(nodes, links, nodes.labels)
     check_unique(nodes.ids)

@@ -15,6 +15,7 @@ from ..graph import Graph
 from ..linalg import HarmonicExtension
 from ..utils.checks import check_choice, check_number
 from ._alignment import RowIndex, check_graph, row_subgraph
+from .training_nodes import TrainingNodes, check_keep, join_training_rows
 from .validation import check_features
 
 #: Size of a block of columns that is filled at a time, in bytes of float64, and its smallest
@@ -48,6 +49,10 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     tol : float, default=1e-8
         Largest difference between a filled value and the weighted mean that it should be,
         relative to the largest difference between a known value of the column and their mean.
+    keep_training_nodes : bool, optional
+        Whether to keep X and the graph, so that ``transform`` can fill in new nodes from their own
+        rows and edges, as in :class:`GPCA`. By default they are kept if ``nodes`` is passed or
+        rows have ids.
 
     Attributes
     ----------
@@ -59,6 +64,8 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Number of NaN in ``fit``.
     n_unreachable_ : int
         Number of those without a known value in their connected component.
+    training_nodes_ : TrainingNodes or None
+        Rows and graph of ``fit``, if they were kept.
     n_nodes_in_ : int or None
         Number of nodes of the graph seen during ``fit``; None without a graph.
     matched_by_id_ : bool
@@ -75,7 +82,7 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     ``graph`` and ``nodes`` are matched with the rows of X as in :class:`GPCA`. ``transform`` uses
-    the known values of the X it is given; of ``fit`` only ``statistics_`` remain. In a sparse X
+    the known values of the X it is given, and of training rows that were kept. In a sparse X
     the stored NaN are missing, and entries that are not stored are known to be 0. Columns of
     whole numbers or booleans get fractions: encode categories first
     (:class:`sklearn.preprocessing.OneHotEncoder`), and round afterwards if necessary.
@@ -105,11 +112,13 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         shrinkage: float | str = 0.0,
         keep_empty_features: bool = False,
         tol: float = 1e-8,
+        keep_training_nodes: bool | None = None,
     ) -> None:
         self.fallback = fallback
         self.shrinkage = shrinkage
         self.keep_empty_features = keep_empty_features
         self.tol = tol
+        self.keep_training_nodes = keep_training_nodes
 
     def fit(self, X: Any, y: Any = None, *, graph: Any = None, nodes: Any = None) -> Self:
         """Learn the mean or median of every column.
@@ -148,14 +157,17 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.check_parameters()
         index = RowIndex.of(X)
         X = check_features(self, X, reset=False, allow_nan=True)
-        graph, nodes = check_graph(graph, nodes, X.shape[0], index=index, fitted=self)
-        return self._fill(X, row_subgraph(graph, nodes))
+        n_rows = X.shape[0]
+        graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
+        X, graph, nodes, _ = join_training_rows(self.training_nodes_, X, graph, nodes)
+        return self._fill(X, row_subgraph(graph, nodes))[:n_rows]
 
     def check_parameters(self) -> None:
         """Raise if a parameter has a value that is not allowed."""
         check_choice("fallback", self.fallback, ("mean", "median"))
         if self.shrinkage != "auto":
             check_number("shrinkage", self.shrinkage, 0, advice="use shrinkage='auto' to choose it")
+        check_keep(self.keep_training_nodes)
         check_number("tol", self.tol, 1e-14, 0.5, advice="the default is 1e-8")
 
     def _fit(self, X: Any, graph: Any, nodes: Any) -> tuple[Any, Graph]:
@@ -177,6 +189,9 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 self.shrinkage_[columns] = extension.shrinkage(block)
         self.n_nodes_in_ = graph.n_nodes if has_graph else None
         self.matched_by_id_ = index is not None and graph.node_ids is not None
+        self.training_nodes_ = TrainingNodes.kept(
+            graph, nodes, X, None, keep=self.keep_training_nodes
+        )
         return X, rows
 
     def _statistics(self, X: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from .option_groups import option_names
 
 if TYPE_CHECKING:
     from ..datasets import Dataset
+    from ..graph import Graph
 
 #: Panels of the help.
 FILES, METHOD, TRAINING, RUN = "Your files", "Method", "Training", "Running"
@@ -156,14 +157,17 @@ class Input:
     def files(self) -> dict[str, Path | None]:
         return {"features": self.features, "edges": self.edges, "labels": self.labels}
 
-    def load(self, console: Console) -> Dataset:
-        """Read the dataset and print a summary."""
+    def load(self, console: Console, known: Graph | None = None) -> Dataset:
+        """Read the dataset and print a summary; edges may name nodes of ``known``.
+
+        With ``known``, missing features remain NaN.
+        """
         given = [path for path in self.files.values() if path is not None]
         if self.dataset is not None and given:
             raise InputError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
         with console.phase("reading"):
-            data = self._load_files() if self.dataset is None else self._load_named()
-        if self.impute:
+            data = self._load_files(known) if self.dataset is None else self._load_named()
+        if self.impute and known is None:
             from .missing_features import fill_missing
 
             with console.phase("filling in missing features"):
@@ -187,7 +191,7 @@ class Input:
         # Without the option, the environment decides.
         return load(self.dataset, self.data_dir, offline=self.offline or None)
 
-    def _load_files(self) -> Dataset:
+    def _load_files(self, known: Graph | None) -> Dataset:
         from ..files import check_distinct_columns, load_files
 
         if self.features is None:
@@ -217,6 +221,7 @@ class Input:
                 neighbors=self.neighbors,
                 drop_unknown=self.drop_unknown,
                 keep_missing=self.impute,
+                known=known,
             )
         except MissingFeatureError as error:
             raise InputError(f"{error.problem}; fill it in, or use --impute") from error

@@ -136,9 +136,7 @@ def _memory_note(dataset: Dataset, network: NetworkSettings) -> str | None:
     )
 
 
-def _model_settings(
-    network: NetworkSettings, propagation: PropagationSettings
-) -> dict[str, object]:
+def _model_settings(network: NetworkSettings, propagation: PropagationSettings) -> dict[str, Any]:
     """Shape and propagation of the model; raise if the model has no such setting."""
     given = given_options(propagation)
     for name in given:

@@ -9,9 +9,9 @@ from properties import examples
 from truth import dense_P, random_graph
 
 from gpcanet.datasets import block_model
-from gpcanet.nn import GCN, GraphPropagation, NodeData, Settings, train
+from gpcanet.nn import GCN, GraphPropagation, NodeData, Settings, train, train_many
 from gpcanet.nn.dropout import Dropout
-from gpcanet.nn.training.gcn_passes import GCNPasses, is_plain_gcn
+from gpcanet.nn.training.gcn_passes import TILE_ROWS, GCNPasses, is_plain_gcn
 
 N_CLASSES = 3
 
@@ -79,6 +79,10 @@ def test_output_and_gradients_equal_autograd_on_dense_matrices(
         torch.manual_seed(seed)
         found = passes.run()
         torch.testing.assert_close(found[split], expected[split])
+        assert found.requires_grad == (mode or p == 0)
+        if not found.requires_grad:
+            passes.forget()
+            continue
         gradients = [
             torch.autograd.grad(
                 torch.nn.functional.cross_entropy(output[data.train], data.y[data.train]),
@@ -91,6 +95,46 @@ def test_output_and_gradients_equal_autograd_on_dense_matrices(
             for parameter in model.parameters():
                 parameter.mul_(1.1)
         passes.forget()
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_several_tiles_and_threads_give_the_gradients_of_the_layers(is_sparse):
+    n = 2 * TILE_ROWS + 100
+    dataset = block_model(n, 3 * n, n_features=10, n_classes=N_CLASSES, seed=2)
+    X = np.where(np.asarray(dataset.X) > 1, dataset.X, 0) if is_sparse else dataset.X
+    data = NodeData.of(dataset)
+    data = make_data(data.graph, torch.from_numpy(np.asarray(X)), 50, 10)
+    P, model = GraphPropagation(data.graph), GCN(10, 12, 4, N_CLASSES)
+    found = []
+    for n_threads in (1, 2):
+        passes = GCNPasses(model, data, P)
+        passes.n_threads = n_threads
+        found.append(
+            (passes.run(), torch.autograd.grad(loss_of(passes.run(), data), passes.parameters()))
+        )
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
+    expected = model(data.x, P)
+    split = torch.cat([data.train, data.validation, data.test])
+    torch.testing.assert_close(found[0][0][split], expected[split])
+    gradients = torch.autograd.grad(loss_of(expected, data), passes.parameters())
+    torch.testing.assert_close(found[0][1], gradients, rtol=1e-4, atol=1e-6)
+
+
+def loss_of(output, data):
+    return torch.nn.functional.cross_entropy(output[data.train], data.y[data.train])
+
+
+def test_threads_of_torch_are_restored():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        data = block_model(100, 300, n_features=8, n_classes=N_CLASSES)
+        train(GCN(8, 8, 3, N_CLASSES), data, Settings(epochs=2))
+        assert torch.get_num_threads() == 2
+        train_many([GCN(8, 8, 3, N_CLASSES) for _ in range(2)], data, Settings(epochs=2))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_random_numbers_are_those_of_dropout():

@@ -120,7 +120,7 @@ def gpca_init_(
     Nothing but the weights and biases of the layers changes. Except with ``spectrum="paper"``:
 
     - The biases are zero and each layer is divided by one number, so that the entries of its output
-      have root mean square 1.
+      have root mean square 0.1.
     - With ``pairs``, an activation returns f(z) and f(-z). A later layer uses only the differences
       of such pairs, which are z again for ReLU, GELU and SiLU and a multiple of z for LeakyReLU.
       The network is therefore linear before training, and its hidden features do not collapse

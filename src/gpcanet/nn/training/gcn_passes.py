@@ -11,9 +11,7 @@ where it is not zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,17 +23,16 @@ from torch_geometric.nn.dense.linear import Linear
 
 from ...linalg.parallel import parallel_rows, usable_cores
 from ..conv import GCNConv
-from ..dropout import LEVELS, Dropout, random_bits
+from ..dropout import Dropout, random_bits
 from ..models import GCN
 from ..propagation import GraphPropagation
 from ..tensors import is_sparse, to_numpy_or_scipy
 from .data import NodeData
+from .gcn_products import aggregate, linear, mask_gradient
+from .receptive_fields import positions, receptive_fields, submatrices
 
 #: Rows of a tile, whose activations and gradients stay in the L2 cache.
 TILE_ROWS = 2048
-
-#: Largest share of the nodes for which a layer is computed on these nodes only.
-SUBSET_SHARE = 0.8
 
 #: Largest density of features for which the sparse kernel is faster than a dense product.
 SPARSE_DENSITY = 0.2
@@ -101,12 +98,12 @@ class GCNPasses:
         matrix = P.sparse_matrix()[0].astype(self.dtype)
         n_layers = len(self.convs)
         split = np.unique(torch.cat([data.train, data.validation, data.test]).numpy())
-        self.rows = _receptive_fields(matrix, split, n_layers)
-        self.gradient_rows = _receptive_fields(matrix, np.sort(data.train.numpy()), n_layers)
-        self.forward_matrices = _submatrices(matrix, self.rows)
+        self.rows = receptive_fields(matrix, split, n_layers)
+        self.gradient_rows = receptive_fields(matrix, np.sort(data.train.numpy()), n_layers)
+        self.forward_matrices = submatrices(matrix, self.rows)
         transposed = sp.csr_array(matrix.T)
-        self.backward_matrices = _submatrices(transposed, self.gradient_rows[::-1])[::-1]
-        self.selections = list(map(_positions, self.gradient_rows, self.rows))
+        self.backward_matrices = submatrices(transposed, self.gradient_rows[::-1])[::-1]
+        self.selections = list(map(positions, self.gradient_rows, self.rows))
         n = data.graph.n_nodes
         sizes = [n if rows is None else len(rows) for rows in self.rows]
         widths = [conv.lin.weight.shape[0] for conv in self.convs]
@@ -131,14 +128,18 @@ class GCNPasses:
         """Output in the current mode (``training``); zero in rows of nodes outside the split.
 
         The output of the last call is returned again if no dropout was and is to be applied. After
-        a change of the weights, call ``forget``.
+        a change of the weights, call ``forget``. An evaluation of a model with dropout has no
+        gradient.
         """
         dropout = self.training and self.model.dropout.p > 0
         if self.stored is None or dropout or self.stored_with_dropout:
-            with torch.enable_grad():
+            with torch.set_grad_enabled(self._has_gradient()):
                 self.stored = _Passes.apply(self, *self.parameters())
             self.stored_with_dropout = dropout
         return self.stored
+
+    def _has_gradient(self) -> bool:
+        return self.training or self.model.dropout.p == 0
 
     def forget(self) -> None:
         """Forget the stored output because the weights have changed."""
@@ -151,7 +152,7 @@ class GCNPasses:
     # -- forward pass ---------------------------------------------------------------------
 
     def forward(self) -> Tensor:
-        """Compute the output and store the activations of the hidden layers."""
+        """Compute the output, and store the activations of the hidden layers for ``backward``."""
         p = self.model.dropout.p if self.training else 0.0
         Y = self._project_features()
         for layer in range(len(self.activations)):
@@ -166,9 +167,9 @@ class GCNPasses:
 
         def work(begin: int, end: int) -> None:
             if sp.issparse(self.x):
-                _aggregate(self.x, begin, end, W_transposed, Y[begin:end])
+                aggregate(self.x, begin, end, W_transposed, Y[begin:end])
             else:
-                Y[begin:end] = _linear(self.x[begin:end], W)
+                Y[begin:end] = linear(self.x[begin:end], W)
 
         self._for_tiles(work, len(Y))
         return Y
@@ -179,11 +180,14 @@ class GCNPasses:
         H, W = self.activations[layer], self.weights[layer + 1]
         bits = self._random_bits(p, layer, H.shape[1])
         Y_next = self._block(layer + 1, len(H), len(W))
+        is_stored = self._has_gradient()
 
         def work(begin: int, end: int) -> None:
-            own_bits = None if bits is None else bits[begin:end]
-            _aggregate(matrix, begin, end, Y, H[begin:end], bias, p, own_bits)
-            Y_next[begin:end] = _linear(H[begin:end], W)
+            own = H[begin:end] if is_stored else np.empty_like(H[begin:end])
+            aggregate(
+                matrix, begin, end, Y, own, bias, p, None if bits is None else bits[begin:end]
+            )
+            Y_next[begin:end] = linear(own, W)
 
         self._for_tiles(work, len(H))
         return Y_next
@@ -233,10 +237,10 @@ class GCNPasses:
 
         def work(begin: int, end: int) -> None:
             D, own = np.empty((end - begin, len(W)), self.dtype), G_next[begin:end]
-            _aggregate(matrix, begin, end, G, D)
+            aggregate(matrix, begin, end, G, D)
             activations = H[begin:end] if selection is None else H[selection[begin:end]]
-            of_weight[begin] = _linear(D.T, activations.T)
-            _kernels().mask_gradient(activations, _linear(D, W.T), scale, own)
+            of_weight[begin] = linear(D.T, activations.T)
+            mask_gradient(activations, linear(D, W.T), scale, own)
             of_bias[begin] = np.ones(len(own), self.dtype) @ own
 
         self._for_tiles(work, len(G_next))
@@ -246,12 +250,12 @@ class GCNPasses:
         """Gradient of the weight of the first layer."""
         matrix = self.backward_matrices[0]
         D = self._block(0, matrix.shape[0], G.shape[1])
-        self._for_tiles(lambda begin, end: _aggregate(matrix, begin, end, G, D[begin:end]), len(D))
+        self._for_tiles(lambda begin, end: aggregate(matrix, begin, end, G, D[begin:end]), len(D))
         X = self.x_transposed
         if not sp.issparse(X):
-            return _linear(D.T, X)
+            return linear(D.T, X)
         out = np.empty((X.shape[0], D.shape[1]), self.dtype)
-        self._for_tiles(lambda begin, end: _aggregate(X, begin, end, D, out[begin:end]), len(out))
+        self._for_tiles(lambda begin, end: aggregate(X, begin, end, D, out[begin:end]), len(out))
         return np.ascontiguousarray(out.T)
 
     # -- tiles ----------------------------------------------------------------------------
@@ -279,17 +283,6 @@ class GCNPasses:
             parallel_rows(some, n_tiles, min_rows=1)
 
 
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Let torch use one thread in a block; tiles are computed in threads instead."""
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(n_threads)
-
-
 class _Passes(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, passes: GCNPasses, *parameters: Tensor) -> Tensor:
@@ -300,88 +293,6 @@ class _Passes(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         found = ctx.passes.backward(gradients[0])
         return None, *map(torch.from_numpy, found)
-
-
-# -- products -------------------------------------------------------------------------------
-
-
-def _linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """x @ weight.T; in float32 by oneDNN, which uses AVX-512 on CPUs of all vendors."""
-    if x.dtype == np.float32 and torch.backends.mkldnn.is_available():
-        arguments: Any = torch.from_numpy(x), torch.from_numpy(weight), None, "none", [], ""
-        return torch.ops.mkldnn._linear_pointwise(*arguments).numpy()
-    with np.errstate(all="ignore"):  # a training that diverges is noticed by its loss
-        return x @ weight.T
-
-
-def _kernels() -> Any:
-    from . import gcn_kernels  # numba takes time to load
-
-    return gcn_kernels
-
-
-def _aggregate(
-    matrix: sp.csr_array,
-    begin: int,
-    end: int,
-    F: np.ndarray,
-    out: np.ndarray,
-    bias: np.ndarray | None = None,
-    p: float = 0.0,
-    bits: np.ndarray | None = None,
-) -> None:
-    """out <- rows of matrix @ F, or of dropout(relu(matrix @ F + bias)) with a bias."""
-    _kernels().aggregate(
-        matrix.indptr[begin : end + 1], matrix.indices, matrix.data, F,
-        bias, bits, np.uint32(round(p * LEVELS)), F.dtype.type(1 / (1 - p)), out,
-    )  # fmt: skip
-
-
-def _sum_tiles(tiles: dict[int, np.ndarray]) -> np.ndarray:
-    """Sum in the order of the tiles, not in the order in which threads computed them."""
-    first, *others = (tiles[begin] for begin in sorted(tiles))
-    for other in others:
-        first += other
-    return first
-
-
-# -- rows that a layer needs ----------------------------------------------------------------
-
-
-def _receptive_fields(
-    matrix: sp.csr_array, nodes: np.ndarray, n_layers: int
-) -> list[np.ndarray | None]:
-    """Rows of the input of each layer, and of the output, on which these output rows depend.
-
-    None stands for all rows.
-    """
-    n = matrix.shape[0]
-    pattern = sp.csr_array((np.ones(matrix.nnz, np.float32), matrix.indices, matrix.indptr))
-    fields: list[np.ndarray | None] = [nodes]
-    for _ in range(n_layers):
-        last = fields[0]
-        if last is not None:
-            chosen = np.zeros(n, np.float32)
-            chosen[last] = 1
-            last = np.flatnonzero(pattern @ chosen)
-        fields.insert(0, None if last is None or len(last) > SUBSET_SHARE * n else last)
-    return fields
-
-
-def _submatrices(matrix: sp.csr_array, fields: list[np.ndarray | None]) -> list[sp.csr_array]:
-    """For every two consecutive sets of rows, the matrix from the first to the second."""
-    found = []
-    for columns, rows in pairwise(fields):
-        part = matrix if rows is None else matrix[rows]
-        found.append(sp.csr_array(part if columns is None else part[:, columns]))
-    return found
-
-
-def _positions(nodes: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray | None:
-    """Positions of some nodes among sorted rows; None for all of them."""
-    if nodes is None or (rows is not None and len(nodes) == len(rows)):
-        return None
-    return nodes if rows is None else np.searchsorted(rows, nodes)
 
 
 def _features(
@@ -397,3 +308,11 @@ def _features(
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     with_gradient = X if selection is None else X[selection]
     return X, sp.csr_array(with_gradient.T) if sp.issparse(X) else with_gradient.T
+
+
+def _sum_tiles(tiles: dict[int, np.ndarray]) -> np.ndarray:
+    """Sum in the order of the tiles, not in the order in which threads computed them."""
+    first, *others = (tiles[begin] for begin in sorted(tiles))
+    for other in others:
+        first += other
+    return first

@@ -213,7 +213,7 @@ def test_guide_to_initialisation_runs(monkeypatch, tmp_path):
     names = {}
     for block in blocks:
         exec(block.replace('"cora"', '"digits"').replace("epochs=100", "epochs=3"), names)
-    assert names["report"].n_set == 14
+    assert names["report"].n_set == 15
     assert len(names["results"]) == 3
     assert names["result"].epochs == 3
     assert names["classes"].shape == (1797,)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .estimators import GPCA, GPCAClassifier, GPCAPath, load_model, save_model
+    from .estimators import (
+        GPCA,
+        GPCAClassifier,
+        GPCAPath,
+        GraphImputer,
+        load_model,
+        save_model,
+    )
     from .graph import Graph, GraphWarning
 
 __all__ = [
@@ -19,6 +26,7 @@ __all__ = [
     "GPCAClassifier",
     "GPCAPath",
     "Graph",
+    "GraphImputer",
     "GraphWarning",
     "__version__",
     "load_model",
@@ -30,6 +38,7 @@ _HOME = {
     "GPCAClassifier": "estimators.classifier",
     "GPCAPath": "estimators.path",
     "Graph": "graph",
+    "GraphImputer": "estimators.imputer",
     "GraphWarning": "graph",
     "load_model": "estimators.serialization",
     "save_model": "estimators.serialization",

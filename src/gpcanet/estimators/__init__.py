@@ -2,7 +2,8 @@
 
 from .classifier import GPCAClassifier
 from .gpca import GPCA
+from .imputer import GraphImputer
 from .path import GPCAPath
 from .serialization import load_model, save_model
 
-__all__ = ["GPCA", "GPCAClassifier", "GPCAPath", "load_model", "save_model"]
+__all__ = ["GPCA", "GPCAClassifier", "GPCAPath", "GraphImputer", "load_model", "save_model"]

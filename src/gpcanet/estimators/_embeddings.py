@@ -142,7 +142,8 @@ class EmbeddingGrid:
         problem, eigenpairs = self._shared[scaling]
         fit, found = Fit(problem.at(alpha, 0.0)), eigenpairs[alpha]
         embedding = fit.embed(found.vectors)
-        learned = fit.learned(found, embedding) | data._replace(X=X).attributes(beta=0.0)
+        learned = fit.learned(found, embedding)
+        learned |= data._replace(X=X).attributes(beta=0.0, keep=gpca.keep_training_nodes)
         gpca.__dict__.update(learned, n_features_in_=X.shape[1])
         return gpca, times_power_of_two(embedding.Z, problem.exponent)
 

@@ -100,7 +100,11 @@ def evaluate(
 
 
 def fit_members(
-    fitter: HeadFitter, members: list[Member], train: np.ndarray, evaluation: Evaluation
+    fitter: HeadFitter,
+    members: list[Member],
+    train: np.ndarray,
+    evaluation: Evaluation,
+    keep: bool | None,
 ) -> dict[str, Any]:
     """Fit the members on all training labels; the learned attributes of the classifier."""
     grid, data = fitter.grid, fitter.grid.data
@@ -121,13 +125,9 @@ def fit_members(
     table = fitter.table() if "statistics" in names else None
     scaled = [grid.scaled(scaling) for scaling, _ in pairs]
     mean = mean_probabilities(kept, [Z for _, Z in fitted], scaled, table)
-    codes, kept_nodes = grid.training_codes(train), None
-    if any(evaluation.steps):
+    codes = grid.training_codes(train) if any(evaluation.steps) else None
+    if codes is not None:
         mean = LabelPropagation(grid.row_graph, codes).apply(mean, *evaluation.steps)
-    # predict needs training rows as neighbours, and their labels for correct-and-smooth.
-    if any(evaluation.steps) or (table is not None and data.nodes is not None):
-        rows = None if data.nodes is None else data.X
-        kept_nodes = TrainingNodes(data.graph, data.nodes, rows, codes)
     return {
         "scalers_": [grid.scaler(scaling) for scaling, _ in pairs],
         "gpca_": [gpca for gpca, _ in fitted],
@@ -135,7 +135,7 @@ def fit_members(
         "members_": kept,
         "used_": tuple(name for name in USES if name in names),
         "statistics_": None if table is None else fitter.statistics,
-        "training_nodes_": kept_nodes,
+        "training_nodes_": TrainingNodes.kept(data.graph, data.nodes, data.X, codes, keep=keep),
         "temperature_": evaluation.temperature,
         "validation_score_": evaluation.score,
         "label_distributions_": with_temperature(mean, evaluation.temperature),

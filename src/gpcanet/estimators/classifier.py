@@ -29,6 +29,7 @@ from ._model_selection import (
 from ._problem import LARGEST_ALPHA, Parameters, TrainingData
 from .gpca import GPCA
 from .heads import with_temperature
+from .training_nodes import check_keep, join_training_rows
 from .validation import as_user_errors, check_features, check_held_out, check_labels, check_weights
 
 #: Parameters that are True, False or "auto".
@@ -79,6 +80,10 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         Number of cross-validation folds.
     random_state : int, RandomState instance or None, default=0
         Determines the folds, and subsamples of many labels.
+    keep_training_nodes : bool, default=None
+        Whether the fitted object, also when saved, keeps X and the graph, so that new nodes can be
+        predicted from their own rows and edges. By default they are kept if ``nodes`` is passed
+        or rows have ids.
     beta, normalization, ghost, solver, n_iter, tol, max_iter, eigen_solver, precision, memory_limit
         As in :class:`GPCA`; the memory limit holds for one embedding at a time. With
         ``beta > 0``, held-out labels add no ghost edges, so every fold has its own embeddings. If
@@ -109,7 +114,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     statistics_ : object or None
         The standardisation of the statistics, if they are used.
     training_nodes_ : object or None
-        Training nodes, if ``predict`` needs them: for ``correct``, ``smooth`` or ``statistics``.
+        Rows, labels and graph of ``fit`` that predictions need.
     n_iter_ : int
         Largest number of solver iterations of the embeddings.
     n_nodes_in_, matched_by_id_, n_features_in_, feature_names_in_
@@ -168,6 +173,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         eigen_solver: str = "auto",
         precision: str = "full",
         memory_limit: int | str | None = None,
+        keep_training_nodes: bool | None = None,
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -193,6 +199,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.eigen_solver = eigen_solver
         self.precision = precision
         self.memory_limit = memory_limit
+        self.keep_training_nodes = keep_training_nodes
 
     def fit(
         self,
@@ -271,12 +278,17 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             members = [Member(candidates[len(candidates) // 2], 1.0, [])]
         grid.keep_only({member.candidate.embedding for member in members})
         evaluation = evaluate(fitter, members, folds, (self.correct, self.smooth))
-        self.__dict__.update(fit_members(fitter, members, train, evaluation))
+        self.__dict__.update(
+            fit_members(fitter, members, train, evaluation, self.keep_training_nodes)
+        )
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         return self
 
     def predict_proba(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """Predict class probabilities for the nodes of any graph.
+
+        If ``fit`` has kept the training nodes, X may hold new nodes alone; ``graph`` contains these
+        and the training nodes, as in :meth:`GPCA.transform`.
 
         Parameters
         ----------
@@ -296,9 +308,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=False)
         n_rows = X.shape[0]
         graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
-        known = None if self.training_nodes_ is None else self.training_nodes_.in_graph(graph)
-        if known is not None:
-            X, nodes, codes = known.with_training_nodes(X, nodes)
+        X, graph, nodes, codes = join_training_rows(self.training_nodes_, X, graph, nodes)
         scaled = [scaler.transform(X) for scaler in self.scalers_]
         embeddings = [
             gpca.transform(rows, graph=graph, nodes=nodes)
@@ -307,8 +317,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         subgraph = row_subgraph(graph, nodes)
         table = None if self.statistics_ is None else self.statistics_.transform(subgraph, X)
         mean = mean_probabilities(self.members_, embeddings, scaled, table)
-        if known is not None and ("correct" in self.used_ or "smooth" in self.used_):
-            steps = ("correct" in self.used_, "smooth" in self.used_)
+        steps = ("correct" in self.used_, "smooth" in self.used_)
+        if codes is not None and any(steps):
             mean = LabelPropagation(subgraph, codes).apply(mean, *steps)
         return with_temperature(mean, self.temperature_)[:n_rows]
 
@@ -379,6 +389,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError(f"{name}={value!r} must be True, False or 'auto'")
         if not (isinstance(self.C, str) and self.C == "auto"):
             check_number("C", self.C, 1e-12, advice="use C='auto' to choose it by accuracy")
+        check_keep(self.keep_training_nodes)
         check_number("cv", self.cv, 2, integer=True, advice="5 is the default")
         balanced = isinstance(self.class_weight, str) and self.class_weight == "balanced"
         if not (balanced or self.class_weight is None or isinstance(self.class_weight, dict)):
@@ -396,5 +407,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
 
 def make_gpca(classifier: GPCAClassifier, alpha: float) -> GPCA:
     """An unfitted GPCA with the parameters of a classifier and this alpha."""
-    names = [name for name in GPCA().get_params() if name != "alpha"]
-    return GPCA(alpha=alpha, **{name: getattr(classifier, name) for name in names})
+    own = ("alpha", "keep_training_nodes")
+    names = [name for name in GPCA().get_params() if name not in own]
+    # The classifier adds the training rows itself.
+    keep = False if classifier.keep_training_nodes is False else None
+    parameters = {name: getattr(classifier, name) for name in names}
+    return GPCA(alpha=alpha, keep_training_nodes=keep, **parameters)

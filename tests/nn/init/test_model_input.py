@@ -297,7 +297,7 @@ def test_parallel_and_compiled_models_are_unwrapped(x, edge_index):
         inner = gcn()
         start = time.perf_counter()
         assert gpca_init_(wrap(inner), x, edge_index) == expected
-        assert time.perf_counter() - start < 10  # compiling takes longer
+        assert time.perf_counter() - start < 60  # compiling takes longer on a busy machine, too
         for key, value in inner.state_dict().items():
             assert torch.equal(value, plain.state_dict()[key])
         names = [layer.name for layer in xavier_init_(wrap(gcn()))]

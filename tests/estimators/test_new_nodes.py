@@ -139,12 +139,14 @@ def test_predictions_for_new_nodes_equal_those_on_the_whole_graph(tmp_path, smoo
     growth = Growth(3, 30, 6, weighted=True)
     n, new = growth.n, growth.new
     settings = {"alpha": [1.0, 10.0], "C": 1.0, "cv": 2, "tol": 1e-10, "beta": beta}
-    model = GPCAClassifier(2, correct_and_smooth=smooth, keep_training_nodes=True, **settings)
+    model = GPCAClassifier(2, correct=smooth, smooth=smooth, keep_training_nodes=True, **settings)
     model.fit(growth.X[:n], growth.y, graph=growth.named if has_ids else growth.graph)
     save_model(model, tmp_path / "model.safetensors")
     whole = Graph(growth.A, node_ids=growth.ids) if has_ids else growth.extended
     expected = model.predict_proba(growth.X, graph=whole)[new]
-    forgetful = GPCAClassifier(2, correct_and_smooth=smooth, keep_training_nodes=False, **settings)
+    forgetful = GPCAClassifier(
+        2, correct=smooth, smooth=smooth, keep_training_nodes=False, **settings
+    )
     forgetful.fit(growth.X[:n], growth.y, graph=growth.graph)
     others = forgetful.predict_proba(growth.X, graph=growth.extended)[new]
     np.testing.assert_allclose(others, expected, atol=1e-6)
@@ -261,7 +263,7 @@ def test_only_what_is_asked_for_is_kept():
     np.testing.assert_array_equal(model.training_nodes_.labels, y)
     for keep in (None, False):
         classifier = GPCAClassifier(
-            2, alpha=1.0, C=1.0, correct_and_smooth=False, keep_training_nodes=keep
+            2, alpha=1.0, C=1.0, correct=False, smooth=False, keep_training_nodes=keep
         ).fit(X[:n], y, graph=growth.graph)
         assert classifier.training_nodes_ is None
         assert classifier.gpca_[0].training_nodes_ is None

@@ -54,6 +54,8 @@ class TrainingNodes:
         """Return X, nodes and labels of the given rows, then of all other training rows."""
         labels = np.full(self.graph.n_nodes, UNLABELED)
         if self.labels is not None:
+            if self.labels.ndim == 2:  # targets instead of class codes
+                labels = np.full((self.graph.n_nodes, self.labels.shape[1]), np.nan)
             labels[slice(None) if self.nodes is None else self.nodes] = self.labels
         if nodes is None:
             return X, None, labels

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .estimators import GPCA, GPCAClassifier, GPCAPath, load_model, save_model
+    from .estimators import (
+        GPCA,
+        GPCAClassifier,
+        GPCAPath,
+        GPCARegressor,
+        load_model,
+        save_model,
+    )
     from .graph import Graph, GraphWarning
 
 __all__ = [
     "GPCA",
     "GPCAClassifier",
     "GPCAPath",
+    "GPCARegressor",
     "Graph",
     "GraphWarning",
     "__version__",
@@ -29,6 +37,7 @@ _HOME = {
     "GPCA": "estimators.gpca",
     "GPCAClassifier": "estimators.classifier",
     "GPCAPath": "estimators.path",
+    "GPCARegressor": "estimators.regressor",
     "Graph": "graph",
     "GraphWarning": "graph",
     "load_model": "estimators.serialization",

@@ -3,6 +3,14 @@
 from .classifier import GPCAClassifier
 from .gpca import GPCA
 from .path import GPCAPath
+from .regressor import GPCARegressor
 from .serialization import load_model, save_model
 
-__all__ = ["GPCA", "GPCAClassifier", "GPCAPath", "load_model", "save_model"]
+__all__ = [
+    "GPCA",
+    "GPCAClassifier",
+    "GPCAPath",
+    "GPCARegressor",
+    "load_model",
+    "save_model",
+]

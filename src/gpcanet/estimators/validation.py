@@ -222,8 +222,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
         assert_all_finite(weights, input_name="sample_weight")
     if len(weights) != n_rows or not np.any(weights > 0) or np.any(weights < 0):
         raise InputError(
-            f"sample_weight must have a number of at least 0 for each of {n_rows} rows of X, at "
-            f"least one of them above 0; it has {len(weights)} values"
+            f"sample_weight must have a number of at least 0 for each of {n_rows} rows of X, and "
+            f"not only zeros; it has {len(weights)} values"
         )
     return weights
 

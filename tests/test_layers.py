@@ -196,6 +196,7 @@ def foreign_underscores(tree, own):
 #: Underscore names of other libraries without a public counterpart.
 ALLOWED_UNDERSCORES = {
     "_Unpickler",  # the unpickler of pickle that is written in Python
+    "_baseline_prediction", "_predictors",  # trees of scikit-learn's gradient boosting
     "_exit",  # of os
     "_index_key",  # numba's cache key of a compiled function
     "_n_features_out",  # scikit-learn's ClassNamePrefixFeaturesOutMixin

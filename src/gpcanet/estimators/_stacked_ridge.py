@@ -15,6 +15,7 @@ from ..utils.checks import check_choice, check_number
 from ..utils.progress import report_progress
 from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
 from ._problem import LARGEST_ALPHA, Parameters
+from ._regression_trees import node_table
 from ._stacking import (
     FeatureScaling,
     Stack,
@@ -24,7 +25,6 @@ from ._stacking import (
     propagate,
     residual_gains,
 )
-from .boosted_trees import node_table
 from .gpca import GPCA
 from .training_nodes import TrainingNodes
 from .validation import check_features, check_weights
@@ -88,7 +88,7 @@ class StackedRidge(BaseEstimator):
 
     # -- fit ------------------------------------------------------------------------------
 
-    def _check_fit(
+    def check_fit(
         self, X: Any, y: Any, sample_weight: Any, graph: Any, nodes: Any
     ) -> tuple[Any, Any, np.ndarray, Graph, np.ndarray | None]:
         """Check the arguments of ``fit``, except for the values of y."""
@@ -107,7 +107,7 @@ class StackedRidge(BaseEstimator):
             weights = check_weights(sample_weight, X.shape[0]).astype(np.float64)
         return X, y, weights, graph, nodes
 
-    def _fit_targets(
+    def fit_targets(
         self, X: Any, Y: np.ndarray, weights: np.ndarray, graph: Graph, nodes: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn from checked arrays; returns predictions of all rows, and left-out predictions.
@@ -194,7 +194,7 @@ class StackedRidge(BaseEstimator):
 
     # -- predict --------------------------------------------------------------------------
 
-    def _predict_targets(self, X: Any, graph: Any, nodes: Any) -> np.ndarray:
+    def predict_targets(self, X: Any, graph: Any, nodes: Any) -> np.ndarray:
         """Predictions for the nodes of any graph, of shape (n_nodes, n_targets)."""
         check_is_fitted(self)
         index = RowIndex.of(X)

@@ -20,14 +20,14 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from ..graph import Graph
 from ..linalg import Propagation, Solver
-from .boosted_trees import BoostedTrees
+from ._regression_trees import RegressionTrees
 from .gpca import GPCA
 
 #: Penalties of the ridge regressions, relative to the sum of squares of the centred embedding.
 PENALTIES = 10.0 ** np.arange(-6, 2.5, 0.5)
 
-#: Largest leverage of a node in a leave-one-out prediction.
-MAX_LEVERAGE = 0.999
+#: Smallest value of 1 - leverage; below it a leave-one-out residual is mostly rounding.
+SMALLEST_SLACK = 1e-10
 
 #: alpha of the solves that propagate residuals.
 RESIDUAL_ALPHAS = (1.0, 5.0, 20.0)
@@ -102,9 +102,8 @@ class Ridge(NamedTuple):
         left_out, solution = np.empty_like(Y), np.empty_like(projected)
         for penalty in PENALTIES * total:
             shrinkage = squares / (squares + penalty)
-            leverage = np.minimum(U**2 @ shrinkage + shares, MAX_LEVERAGE)
-            residuals = (R - U @ (shrinkage[:, None] * projected)) / roots
-            residuals /= 1 - leverage[:, None]
+            slack = np.maximum(1 - U**2 @ shrinkage - shares, SMALLEST_SLACK)  # 1 - leverage
+            residuals = (R - U @ (shrinkage[:, None] * projected)) / (roots * slack[:, None])
             errors = shares @ residuals**2
             better = errors < smallest
             smallest = np.where(better, errors, smallest)
@@ -194,7 +193,7 @@ class Stack:
         self.stack_weights = stack_weights[used]
         self.tree_weights = np.zeros(n_targets) if boosted is None else stack_weights[-1]
         self.trees = [
-            BoostedTrees.fit(table[self.labeled][rows], self.Y[rows, t], self.weights[rows])
+            RegressionTrees.fit(table[self.labeled][rows], self.Y[rows, t], self.weights[rows])
             if table is not None and self.tree_weights[t] > 0
             else None
             for t, rows in enumerate(~np.isnan(self.Y.T))
@@ -219,7 +218,7 @@ class Stack:
             for fold in np.unique(folds):
                 train, held_out = known & (folds != fold), known & (folds == fold)
                 if train.any() and held_out.any():
-                    trees = BoostedTrees.fit(table[train], self.Y[train, t], self.weights[train])
+                    trees = RegressionTrees.fit(table[train], self.Y[train, t], self.weights[train])
                     predicted[held_out, t] = trees.predict(table[held_out])
             missing = known & np.isnan(predicted[:, t])  # a single fold
             predicted[missing, t] = np.mean(self.Y[known, t])

@@ -85,10 +85,10 @@ max_iter, precision, memory_limit
             Fitted estimator.
         """
         names = getattr(y, "columns", None)
-        X, y, weights, graph, nodes = self._check_fit(X, y, sample_weight, graph, nodes)
+        X, y, weights, graph, nodes = self.check_fit(X, y, sample_weight, graph, nodes)
         Y = check_indicators(y, X.shape[0])
         self.classes_ = np.arange(Y.shape[1]) if names is None else np.asarray(names)
-        scores, left_out = self._fit_targets(X, Y, weights, graph, nodes)
+        scores, left_out = self.fit_targets(X, Y, weights, graph, nodes)
         fitted = [_calibrate(s, y, weights) for s, y in zip(left_out.T, Y.T, strict=True)]
         self.slopes_, self.offsets_ = np.array(fitted).T
         self.label_distributions_ = self._probabilities(scores)
@@ -110,7 +110,7 @@ max_iter, precision, memory_limit
         -------
         probabilities : ndarray of shape (n_nodes, n_labels)
         """
-        return self._probabilities(self._predict_targets(X, graph, nodes))
+        return self._probabilities(self.predict_targets(X, graph, nodes))
 
     def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """Predict label indicators; the parameters are those of ``predict_proba``.

@@ -115,10 +115,10 @@ class GPCARegressor(RegressorMixin, StackedRidge):
         self : object
             Fitted estimator.
         """
-        X, y, weights, graph, nodes = self._check_fit(X, y, sample_weight, graph, nodes)
+        X, y, weights, graph, nodes = self.check_fit(X, y, sample_weight, graph, nodes)
         Y = check_targets(y, X.shape[0])
         self.n_targets_ = None if np.asarray(y).ndim == 1 else Y.shape[1]
-        predicted, _ = self._fit_targets(X, Y, weights, graph, nodes)
+        predicted, _ = self.fit_targets(X, Y, weights, graph, nodes)
         self.fitted_values_ = self._shaped(predicted)
         return self
 
@@ -137,7 +137,7 @@ class GPCARegressor(RegressorMixin, StackedRidge):
         -------
         y : ndarray of shape (n_nodes,) or (n_nodes, n_targets)
         """
-        return self._shaped(self._predict_targets(X, graph, nodes))
+        return self._shaped(self.predict_targets(X, graph, nodes))
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, nodes: Any = None

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from ..errors import InputError, InputTypeError, UserError
 from ..graph import Graph
 from ..utils.tensor_file import read_tensor_file, write_tensor_file
+from ._regression_trees import RegressionTrees
 from ._stacking import FeatureScaling
-from .boosted_trees import BoostedTrees
 from .classifier import GPCAClassifier
 from .gpca import GPCA
 from .heads import FeatureScaler, Head
@@ -36,7 +36,7 @@ Estimator = GPCA | GPCAClassifier | GPCAMultiLabelClassifier | GPCARegressor
 
 #: Dataclasses: saved as their fields.
 RECORDS = {
-    "BoostedTrees": BoostedTrees,
+    "RegressionTrees": RegressionTrees,
     "FeatureScaler": FeatureScaler,
     "FeatureScaling": FeatureScaling,
     "Head": Head,

@@ -15,7 +15,7 @@ from ..linalg import Propagation
 
 
 @dataclass(eq=False)
-class BoostedTrees:
+class RegressionTrees:
     """Trees of one HistGradientBoostingRegressor, as arrays that save_model can write.
 
     The nodes of all trees come one after another; ``roots`` has the position of each root. A row

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +41,8 @@ class Size:
     columns_edges: int
     triad_numbers: int
     cluster_nodes: int
-    depths: tuple[int, ...]
+    depths: Mapping[str, tuple[int, ...]]
+    trained_depths: tuple[int, ...]
     depth_seeds: int
 
 
@@ -58,7 +59,8 @@ SIZES = {
         columns_edges=2_000,
         triad_numbers=200_000,
         cluster_nodes=2_000,
-        depths=(2,),
+        depths={"cora": (2,)},
+        trained_depths=(3,),
         depth_seeds=1,
     ),
     "small": Size(
@@ -73,7 +75,8 @@ SIZES = {
         columns_edges=1_000_000,
         triad_numbers=20_000_000,
         cluster_nodes=50_000,
-        depths=(2, 10),
+        depths={"cora": (2, 15)},
+        trained_depths=(15,),
         depth_seeds=1,
     ),
     "full": Size(
@@ -91,7 +94,9 @@ SIZES = {
         columns_edges=3_000_000,
         triad_numbers=40_000_000,
         cluster_nodes=500_000,
-        depths=(2, 10, 15),
+        # Deeper networks on PubMed take hours.
+        depths={"cora": (2, 5, 15, 32, 64), "citeseer": (2, 5, 15, 32, 64), "pubmed": (2, 5, 15)},
+        trained_depths=(15, 32, 64),
         depth_seeds=3,
     ),
 }  # fmt: skip

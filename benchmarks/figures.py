@@ -6,17 +6,19 @@ from typing import IO, Any
 
 import numpy as np
 
-from .deep_gcn import CURVE_STEP
-
 #: Colours for growth, that most readers can distinguish (after Okabe and Ito).
 COLORS = ("#D55E00", "#0072B2", "#999999", "#56B4E9")
 
-#: Colour and name of each initialisation.
+#: Colour and line style of each initialisation.
 INITS = {
-    "gpca": ("#c0392b", "gpca_init_"),
-    "xavier": ("#2c3e50", "Xavier"),
-    "he": ("#2980b9", "He"),
-    "orthogonal": ("#27ae60", "orthogonal"),
+    "gpca": ("#c0392b", "-"),
+    "gpca, random output layer": ("#c0392b", "--"),
+    "gpca, paper": ("#e59866", "-"),
+    "orthogonal": ("#27ae60", "-"),
+    "lsuv": ("#8e44ad", "-"),
+    "virgo": ("#7f8c8d", "-"),
+    "he": ("#2980b9", "-"),
+    "xavier": ("#2c3e50", "-"),
 }
 
 
@@ -43,32 +45,54 @@ def draw_growth(results: dict[str, Any], file: IO[bytes]) -> None:
 
 
 def draw_deep_gcn(results: dict[str, Any], file: IO[bytes]) -> None:
-    """Learning curves by depth: the mean over seeds, and the range as a band."""
+    """Effective rank by layer of the deepest network, and accuracy by depth for each dataset."""
     plt = _pyplot()
-    runs = [run for run in results["runs"] if "curve" in run]
-    depths = sorted({run["layers"] for run in runs})
-    depths = [layers for layers in depths if layers > 2] or depths
+    cells = [cell for cell in results["cells"] if "runs" in cell]
+    datasets = list(dict.fromkeys(cell["dataset"] for cell in cells))
     figure, axes = plt.subplots(
-        1, len(depths), figsize=(4.6 * len(depths), 3.4), sharey=True, squeeze=False
-    )
-    for axis, layers in zip(axes[0], depths, strict=True):
-        for init, (color, name) in INITS.items():
-            own = [r["curve"] for r in runs if (r["layers"], r["method"]) == (layers, init)]
-            if not own:
-                continue
-            values = 100 * np.array(own)
-            epochs = CURVE_STEP * np.arange(values.shape[1])
-            axis.plot(epochs, values.mean(axis=0), color=color, label=name, lw=1.6)
-            low, high = values.min(axis=0), values.max(axis=0)
-            axis.fill_between(epochs, low, high, color=color, alpha=0.12, lw=0)
-        title = f"GCN of {layers} layers on {results['dataset'].capitalize()}"
-        axis.set(title=title, xlabel="epoch", ylim=(0, 100))
+        1, 1 + len(datasets), figsize=(4.2 * (1 + len(datasets)), 3.8), layout="constrained",
+        squeeze=False,
+    )  # fmt: skip
+    own = [cell for cell in cells if cell["dataset"] == datasets[0]]
+    deepest = max(cell["layers"] for cell in own)
+    for cell in own:
+        if cell["layers"] == deepest and cell["method"] != "gpca, random output layer":
+            color, style = INITS[cell["method"]]
+            layers = np.arange(1, len(cell["ranks"]) + 1)
+            axes[0][0].plot(layers, cell["ranks"], style, color=color, label=cell["method"])
+    axes[0][0].set(
+        title=f"Effective rank before training, {_title(datasets[0])}", xlabel="layer",
+        xscale="log", yscale="log",
+    )  # fmt: skip
+    for axis, dataset in zip(axes[0][1:], datasets, strict=True):
+        for method, (color, style) in INITS.items():
+            points = sorted(
+                (cell["layers"], [100 * run["test"] for run in cell["runs"]])
+                for cell in cells
+                if (cell["dataset"], cell["method"]) == (dataset, method)
+            )
+            if points:
+                depth = [layers for layers, _ in points]
+                mean = [np.mean(values) for _, values in points]
+                spread = [np.std(values) for _, values in points]
+                axis.errorbar(
+                    depth, mean, spread, color=color, ls=style, marker=".", capsize=2, label=method
+                )
+        axis.set(title=f"Test accuracy, {_title(dataset)}", xlabel="layers", xscale="log")
+        depths = sorted({cell["layers"] for cell in cells if cell["dataset"] == dataset})
+        axis.set_xticks(depths, [str(depth) for depth in depths], minor=False)
+        axis.minorticks_off()
+        axis.set_ylim(0, 100)
+    for axis in axes[0]:
+        axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0][0].set_ylabel("test accuracy, %")
-    axes[0][-1].legend(frameon=False, loc="lower right")
-    figure.tight_layout()
-    figure.savefig(file, dpi=150, format="png", metadata={"Software": None})
+    axes[0][1].legend(frameon=False, fontsize=8, loc="lower left")
+    figure.savefig(file, dpi=130, format="png", metadata={"Software": None})
     plt.close(figure)
+
+
+def _title(dataset: str) -> str:
+    return {"citeseer": "CiteSeer", "pubmed": "PubMed"}.get(dataset, dataset.capitalize())
 
 
 def _pyplot() -> Any:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from importlib.resources import files
-from itertools import product
 from typing import Any
 
-from .deep_gcn import INITS
 from .tables import (
     gibibytes,
     markdown_table,
@@ -165,6 +163,18 @@ def _gcn_epoch(results: Results) -> str:
     return timing_table(results["methods"], ("memory beyond the data", "loss"), columns)
 
 
+def _training(results: Results) -> str:
+    rows = []
+    for name, found in results["graphs"].items():
+        times = [outcome.get("seconds") for outcome in found.get("methods", {}).values()]
+        if times and None not in times:
+            cells = [seconds(times[0])]
+            cells += [f"{seconds(time)} ({times[0] / time:.1f}x)" for time in times[1:]]
+            rows.append((name, str(found["epochs"]), *cells, f"{found['largest_difference']:.0e}"))
+    header = ("", "epochs", "layer by layer", "train", "train_many", "difference of losses")
+    return markdown_table(header, rows)
+
+
 def _cluster_gcn(results: Results) -> str:
     def columns(found: Results) -> tuple[str, ...]:
         accuracy = percent(found["accuracy"])
@@ -175,17 +185,26 @@ def _cluster_gcn(results: Results) -> str:
 
 def _deep_gcn(results: Results) -> str:
     rows = []
-    runs = [run for run in results["runs"] if "test" in run]
-    for layers, init in product(sorted({run["layers"] for run in runs}), INITS):
-        own = [run for run in runs if (run["layers"], run["method"]) == (layers, init)]
-        if own:
-            test = [100 * run["test"] for run in own]
-            sd = statistics.stdev(test) if len(test) > 1 else 0.0
-            epoch = statistics.median(run["best_epoch"] for run in own)
-            rows.append(
-                (str(layers), init, f"{statistics.fmean(test):.1f} ({sd:.1f})", f"{epoch:g}")
-            )
-    return markdown_table(("layers", "weights", "test accuracy (sd)", "best epoch"), rows)
+    for cell in results["cells"]:
+        if "runs" not in cell:
+            continue
+        test = [100 * run["test"] for run in cell["runs"]]
+        sd = statistics.stdev(test) if len(test) > 1 else 0.0
+        rows.append((
+            cell["dataset"],
+            str(cell["layers"]),
+            cell["method"],
+            f"{statistics.fmean(test):.1f} ({sd:.1f})",
+            f"{statistics.fmean(100 * run['first'] for run in cell['runs']):.1f}",
+            f"{statistics.median(run['best_epoch'] for run in cell['runs']):g}",
+            f"{statistics.median(run['epoch_95'] for run in cell['runs']):g}",
+            f"{cell['lr']:g}, {cell['dropout']:g}, {cell['weight_decay']:g}",
+        ))  # fmt: skip
+    header = (
+        "dataset", "layers", "weights", "test (sd)", "epoch 0", "best epoch", "95 % at epoch",
+        "lr, dropout, decay",
+    )  # fmt: skip
+    return markdown_table(header, rows)
 
 
 def _listed(numbers: Iterable[float]) -> str:
@@ -204,6 +223,7 @@ TABLES = {
     "command": _command,
     "first_use": _first_use,
     "gcn_epoch": _gcn_epoch,
+    "training": _training,
     "cluster_gcn": _cluster_gcn,
     "deep_gcn": _deep_gcn,
 }

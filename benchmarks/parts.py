@@ -32,6 +32,7 @@ PARTS = {
     "large_graph": "large_graph",
     "growth": "growth",
     "gcn_epoch": "gcn_epoch",
+    "training": "training",
     "cluster_gcn": "cluster_gcn",
     "deep_gcn": "deep_gcn",
 }

@@ -45,6 +45,7 @@ def train_network(cell: Cell, loader: DatasetLoader) -> TrainingResult:
         setup.method,
         data,
         init=setup.get("init", "gpca"),
+        spectrum="paper",
         seed=seed,
         **setup.subset(*MODEL_OPTIONS),
     )

@@ -175,11 +175,12 @@ def test_guide_to_initialisation_runs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     text = (DOCS / "guide-init.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names = {}
     for block in blocks:
         exec(block.replace('"cora"', '"digits"').replace("epochs=100", "epochs=3"), names)
     assert names["report"].n_set == 14
+    assert len(names["results"]) == 3
     assert names["result"].epochs == 3
     assert names["classes"].shape == (1797,)
     digits = names["load"]("digits")

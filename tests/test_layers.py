@@ -198,6 +198,8 @@ ALLOWED_UNDERSCORES = {
     "_Unpickler",  # the unpickler of pickle that is written in Python
     "_baseline_prediction", "_predictors",  # trees of scikit-learn's gradient boosting
     "_exit",  # of os
+    "_linear_pointwise",  # matrix product of oneDNN in torch
+    "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",  # of torch
     "_index_key",  # numba's cache key of a compiled function
     "_n_features_out",  # scikit-learn's ClassNamePrefixFeaturesOutMixin
     "_replace", "_asdict", "_fields", "_make",  # of named tuples, public in spite of their name

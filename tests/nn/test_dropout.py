@@ -1,9 +1,10 @@
 """Dropout has the properties of torch's dropout."""
 
+import numpy as np
 import pytest
 import torch
 
-from gpcanet.nn.dropout import Dropout
+from gpcanet.nn.dropout import LEVELS, Dropout, random_bits
 
 
 @pytest.mark.parametrize("p", [0.1, 0.2, 0.5, 0.9])
@@ -85,3 +86,14 @@ def test_expectation_equals_input():
 def test_invalid_probability_is_an_error():
     with pytest.raises(ValueError, match="between 0 and 1"):
         Dropout(1.5)
+
+
+def test_random_bits_are_those_of_numpys_generator():
+    """The same seed gives the same mask in every version."""
+    for shape in ((1,), (7, 3), (40, 30)):
+        torch.manual_seed(2)
+        found = random_bits(shape)
+        torch.manual_seed(2)
+        seed = int(torch.randint(2**63 - 1, ()))
+        expected = np.random.Generator(np.random.SFC64(seed)).integers(0, LEVELS, shape, np.uint16)
+        np.testing.assert_array_equal(found, expected)

@@ -300,6 +300,14 @@ class NetworkSettings:
             help="Initial weights: gpca, xavier, he, orthogonal, lsuv, virgo or spog.",
         ),
     ] = "gpca"
+    spectrum: Annotated[
+        str,
+        option(METHOD, "--spectrum", help="Scale of directions for gpca: auto, paper or 0 to 1."),
+    ] = "auto"
+    head: Annotated[
+        str,
+        option(METHOD, "--head", help="Output layer for gpca: logistic, ridge or none (random)."),
+    ] = "logistic"
     layers: Annotated[int, option(METHOD, "--layers", "-L", help="Number of layers.")] = 2
     hidden: Annotated[int, option(METHOD, "--hidden", help="Width of the hidden layers.")] = 128
     dropout: Annotated[float, option(METHOD, "--dropout", help="Dropout probability.")] = 0.5

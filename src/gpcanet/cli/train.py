@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
@@ -46,12 +47,19 @@ def run(
         console.note(_memory_note(dataset, network))
     with console.phase("initialising"):
         model, initialisation = build_initialized_model(
-            network.model, nodes, init=network.init, seed=settings.seed, **model_settings
+            network.model,
+            nodes,
+            init=network.init,
+            seed=settings.seed,
+            **_init_settings(network),
+            **model_settings,
         )
     for line in str(initialisation).splitlines():
         console.note(line)
     with console.phase("training"), console.counting("epoch"):
         notes: dict[str, object] = {"model": network.model, "init": network.init}
+        if network.init == "gpca":
+            notes |= {"spectrum": network.spectrum, "head": network.head}
         try:
             result = train(model, nodes, settings, checkpoint=files.checkpoint, notes=notes)
         except MemoryError as error:
@@ -103,6 +111,19 @@ def run(
     console.result(values, *([] if report is None else [report.to_table()]), ending)
 
 
+def _init_settings(network: NetworkSettings) -> dict[str, Any]:
+    """Settings of ``gpca_init_``; the names of heads are checked there."""
+    spectrum: str | float = network.spectrum
+    if spectrum not in ("auto", "paper"):
+        try:
+            spectrum = float(spectrum)
+        except ValueError:
+            raise InputError(
+                f"--spectrum {spectrum} must be auto, paper or a number in [0, 1]"
+            ) from None
+    return {"spectrum": spectrum, "head": None if network.head == "none" else network.head}
+
+
 def _memory_note(dataset: Dataset, network: NetworkSettings) -> str | None:
     """A sentence if features and activations in float32 alone exceed the free memory."""
     width = dataset.X.shape[1] + network.layers * network.hidden
@@ -115,9 +136,7 @@ def _memory_note(dataset: Dataset, network: NetworkSettings) -> str | None:
     )
 
 
-def _model_settings(
-    network: NetworkSettings, propagation: PropagationSettings
-) -> dict[str, object]:
+def _model_settings(network: NetworkSettings, propagation: PropagationSettings) -> dict[str, Any]:
     """Shape and propagation of the model; raise if the model has no such setting."""
     given = given_options(propagation)
     for name in given:

@@ -20,6 +20,7 @@ from .serialization import load_model, save_model
 from .trained_network import TrainedNetwork
 from .training.data import NodeData
 from .training.loop import train
+from .training.many import train_many
 from .training.partition import partition
 from .training.settings import Settings
 
@@ -47,6 +48,7 @@ __all__ = [
     "save_model",
     "spog_init_",
     "train",
+    "train_many",
     "virgo_init_",
     "xavier_init_",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -27,10 +29,15 @@ class Dropout(torch.nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0 or x.device.type != "cpu" or self.p >= 1:
             return super().forward(x)
-        seed = int(torch.randint(2**63 - 1, (), device="cpu"))
-        bits = np.random.Generator(np.random.SFC64(seed)).integers(
-            0, LEVELS, x.shape, dtype=np.uint16
-        )
+        bits = random_bits(tuple(x.shape))
         scaled = (bits >= round(self.p * LEVELS)) * np.float32(1 / (1 - self.p))
         mask = torch.from_numpy(scaled).to(x.dtype)
         return x.mul_(mask) if self.inplace else x * mask
+
+
+def random_bits(shape: tuple[int, ...], generator: torch.Generator | None = None) -> np.ndarray:
+    """16 random bits per entry, as uint16, seeded by one random number of torch."""
+    seed = int(torch.randint(2**63 - 1, (), device="cpu", generator=generator))
+    n = math.prod(shape)
+    words = np.random.SFC64(seed).random_raw(-(-n // 4))  # four entries per word of 64 bits
+    return words.view(np.uint16)[:n].reshape(shape)

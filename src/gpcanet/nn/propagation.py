@@ -174,20 +174,25 @@ class GraphPropagation:
         """P = S + left @ right.T as a sparse tensor S and two dense ones; None without ghosts."""
         key = (device, dtype, transposed)
         if key not in self._sparse_tensors:
-            operator = self._operator(np.float64)
-            matrix, factors = operator.sparse_part, operator.ghost_factors or (None, None)
-            if self.normalization == "sym":  # sparse_part belongs to the random walk
-                root = np.sqrt(operator.mass)[:, None]
-                matrix = matrix.multiply(root).multiply(1 / root.T)
-                if factors[0] is not None:
-                    factors = (factors[0] * root, factors[1] / root)
+            matrix, factors = self.sparse_matrix()
             if transposed:
-                matrix, factors = matrix.T, factors[::-1]
+                matrix, factors = sp.csr_array(matrix.T), factors[::-1]
             self._sparse_tensors[key] = (
-                to_csr_tensor(sp.csr_array(matrix)).to(device, dtype),
+                to_csr_tensor(matrix).to(device, dtype),
                 *(None if f is None else torch.from_numpy(f).to(device, dtype) for f in factors),
             )
         return self._sparse_tensors[key]
+
+    def sparse_matrix(self) -> tuple[sp.csr_array, tuple[np.ndarray | None, np.ndarray | None]]:
+        """P = S + left @ right.T in float64 as S and (left, right); (None, None) without ghosts."""
+        operator = self._operator(np.float64)
+        matrix, (left, right) = operator.sparse_part, operator.ghost_factors or (None, None)
+        if self.normalization == "sym":  # sparse_part belongs to the random walk
+            root = np.sqrt(operator.mass)[:, None]
+            matrix = matrix.multiply(root).multiply(1 / root.T)
+            if left is not None and right is not None:
+                left, right = left * root, right / root
+        return sp.csr_array(matrix), (left, right)
 
     def __repr__(self) -> str:
         return (

@@ -18,7 +18,7 @@ class TrainingResult:
     accuracy : dict
         Accuracies of the best epoch by validation.
     best_epoch : int
-        That epoch.
+        That epoch; 0 are the weights before training.
     last_improvement : int
         Last epoch in which the validation accuracy improved.
     epochs : int
@@ -28,6 +28,8 @@ class TrainingResult:
     curve : list of dict
         Epoch, loss and accuracies of every evaluation; the first one, before training, has no
         loss.
+    diverged : str or None
+        Why the training diverged, in results of ``train_many``; None if it did not.
     """
 
     accuracy: dict[str, float] = field(default_factory=dict)
@@ -36,9 +38,10 @@ class TrainingResult:
     epochs: int = 0
     seconds: float = 0.0
     curve: list[dict[str, float]] = field(default_factory=list)
+    diverged: str | None = None
 
     def add_evaluation(
-        self, epoch: int, loss: float, accuracy: dict[str, float], *, later: bool
+        self, epoch: int, loss: float | None, accuracy: dict[str, float], *, later: bool
     ) -> bool:
         """Append an evaluation and return whether it is the best one so far.
 
@@ -46,7 +49,7 @@ class TrainingResult:
         otherwise the first.
         """
         self.epochs = epoch
-        self.curve.append({"epoch": epoch, "loss": loss, **accuracy})
+        self.curve.append({"epoch": epoch, **({} if loss is None else {"loss": loss}), **accuracy})
         gain = accuracy["validation"] - self.accuracy.get("validation", -1.0)
         if gain > 0:
             self.last_improvement = epoch

@@ -39,7 +39,7 @@ def test_network_is_linear_before_training(act, spectrum, blocks, x, edge_index)
     for Z in outputs_of_layers(model, x, edge_index)[:-1]:
         F = P @ F
         fitted = F @ torch.linalg.lstsq(F, Z, driver="gelsd").solution
-        torch.testing.assert_close(fitted, Z, atol=1e-6, rtol=0)
+        torch.testing.assert_close(fitted, Z, atol=1e-7, rtol=0)
 
 
 def test_paper_network_is_not_linear(blocks, x, edge_index):
@@ -48,16 +48,16 @@ def test_paper_network_is_not_linear(blocks, x, edge_index):
     P = torch.from_numpy(dense_P(blocks.graph))
     Z = outputs_of_layers(model, x, edge_index)[1]
     F = P @ P @ x
-    assert (F @ torch.linalg.lstsq(F, Z).solution - Z).abs().max() > 0.01
+    assert (F @ torch.linalg.lstsq(F, Z).solution - Z).abs().max() > 0.001
 
 
 @pytest.mark.parametrize("kind", [pyg.GCN, pyg.GraphSAGE])
 @pytest.mark.parametrize("spectrum", ["auto", 0, 0.5, 1])
-def test_outputs_of_layers_have_root_mean_square_one(kind, spectrum, x, edge_index):
+def test_outputs_of_layers_have_the_same_size(kind, spectrum, x, edge_index):
     model = kind(10, 16, 6, 3).double()
     gpca_init_(model, x, edge_index, spectrum=spectrum)
     for Z in outputs_of_layers(model, x, edge_index)[:-1]:
-        assert abs(float(Z.square().mean().sqrt()) - 1) < 1e-9
+        assert float(Z.square().mean().sqrt()) == pytest.approx(0.1)
 
 
 def test_power_scales_directions_by_their_standard_deviation(blocks, x, edge_index):

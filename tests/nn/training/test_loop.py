@@ -135,7 +135,7 @@ def interrupt_after(net, n_passes):
 @pytest.mark.parametrize("parts", [1, 3])
 def test_interrupted_training_is_resumed_to_the_same_result(data, tmp_path, parts):
     settings = Settings(epochs=12, lr=0.01, parts=parts, parts_per_batch=min(2, parts))
-    uninterrupted = model()
+    uninterrupted = interrupt_after(model(), 1000)  # models with hooks are called by torch
     expected = train(uninterrupted, data, settings)
     path = tmp_path / "training.safetensors"
     # The second interrupt is in the middle of an epoch if there are two batches per epoch.
@@ -143,7 +143,7 @@ def test_interrupted_training_is_resumed_to_the_same_result(data, tmp_path, part
         net = interrupt_after(model(seed=seed), n_passes)
         with pytest.raises(KeyboardInterrupt):
             train(net, data, settings, checkpoint=path)
-    resumed = model(seed=10)  # its initial weights do not matter
+    resumed = interrupt_after(model(seed=10), 1000)  # its initial weights do not matter
     result = train(resumed, data, settings, checkpoint=path)
     assert [entry["loss"] for entry in result.curve[1:]] == [
         entry["loss"] for entry in expected.curve[1:]
@@ -155,6 +155,24 @@ def test_interrupted_training_is_resumed_to_the_same_result(data, tmp_path, part
     assert train(model(), data, settings, checkpoint=path).epochs == 12
     longer = replace(settings, epochs=14)
     assert train(model(), data, longer, checkpoint=path).epochs == 14
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_interrupted_training_of_a_plain_gcn_is_resumed_to_the_same_result(data, tmp_path, dropout):
+    settings = Settings(epochs=12, lr=0.01)
+    expected = train(model(dropout=dropout), data, settings)
+
+    def interrupt(_, done, __):
+        if done in (3, 8):
+            raise KeyboardInterrupt
+
+    path = tmp_path / "training.safetensors"
+    for seed in (0, 9):
+        with pytest.raises(KeyboardInterrupt), progress_to(interrupt):
+            train(model(seed=seed, dropout=dropout), data, settings, checkpoint=path)
+    result = train(model(seed=10, dropout=dropout), data, settings, checkpoint=path)
+    assert result.curve == expected.curve
+    assert result.best_epoch == expected.best_epoch
 
 
 ENDLESS = """

@@ -19,6 +19,10 @@ ROW_BLOCK = 2**15
 COLUMN_BLOCK = 256
 
 
+#: Root mean square of the outputs of a layer. Larger outputs make training slower: a step of Adam
+#: changes them less, and a random output layer starts with larger wrong scores.
+OUTPUT_SIZE = 0.1
+
 #: Standard deviations below this fraction of the largest count as this fraction.
 SMALLEST_DEVIATION = 1e-4
 
@@ -34,7 +38,7 @@ class LayerEigenvectors(NamedTuple):
     def weights(self, C: np.ndarray, power: float) -> np.ndarray:
         """Return V S C / c, with S the inverse standard deviations of F V to a power.
 
-        c is such that the entries of the output F V S C / c have root mean square 1.
+        c is such that the entries of the output F V S C / c have root mean square OUTPUT_SIZE.
         """
         FV = self.projected.double().cpu().numpy()
         deviation = FV.std(axis=0)
@@ -42,7 +46,7 @@ class LayerEigenvectors(NamedTuple):
         if power > 0 and deviation.max() > 0:
             scale = np.maximum(deviation, SMALLEST_DEVIATION * deviation.max()) ** -power
         size = np.sqrt(np.mean(np.square((FV * scale) @ C)))
-        return (self.vectors * scale) @ C / (size if size > 0 else 1.0)
+        return (self.vectors * scale) @ C * (OUTPUT_SIZE / size if size > 0 else 1.0)
 
 
 def layer_eigenvectors(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,12 +12,10 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
-from ...errors import InputError, InputTypeError
-from ..propagation import EdgeInput
+from ...errors import InputError, InputTypeError, UserError
 from ..tensors import check_finite_features, check_same_device, dtype_name, is_sparse
-
-#: Runs a model that is not called as model(x, edge_index).
-Forward = Callable[[torch.nn.Module], Any]
+from .model_input import Forward, check_call, read_input
+from .rules import unwrap
 
 
 @contextmanager
@@ -60,22 +58,48 @@ def preserved_state(model: torch.nn.Module) -> Iterator[None]:
 def run_model(
     model: torch.nn.Module,
     x: Any,
-    edge_index: EdgeInput,
+    edge_index: Any,
     edge_weight: Tensor | None,
     forward: Forward | None,
 ) -> Any:
-    """Call ``forward(model)`` or ``model(x, edge_index)`` and return the result."""
-    edges = () if edge_index is None else (edge_index,)
-    weights = {} if edge_weight is None else {"edge_weight": edge_weight}
+    """Call ``forward(model)`` or ``model(x, edge_index)`` and return the result.
+
+    ``x`` may be PyG data, whose attributes are passed by name.
+    """
+    model = unwrap(model)
+    x, edge_index, edge_weight, forward = read_input(model, x, edge_index, edge_weight, forward)
+    args = (x,) if edge_index is None else (x, edge_index)
+    kwargs = {} if edge_weight is None else {"edge_weight": edge_weight}
+    if forward is None:
+        check_call(model, args, kwargs)
     try:
-        return model(x, *edges, **weights) if forward is None else forward(model)
-    except NotImplementedError as error:
-        if not is_sparse(x):
+        with _compilation_disabled(model):
+            return model(*args, **kwargs) if forward is None else forward(model)
+    except RuntimeError as error:  # also NotImplementedError
+        if not (isinstance(x, Tensor) and is_sparse(x)) or isinstance(error, UserError):
             raise
+        if isinstance(error, NotImplementedError):
+            raise InputError(
+                "a layer of the model gathers neighbours before it projects, which torch does not "
+                "support for sparse features; give x.to_dense()"
+            ) from error
+        first_line = str(error).split("\n")[0]
         raise InputError(
-            "a layer of the model gathers neighbours before it projects, which torch does not "
-            "support for sparse features; give x.to_dense()"
+            f"the model does not run on sparse features ({first_line}); give x.to_dense()"
         ) from error
+
+
+@contextmanager
+def _compilation_disabled(model: torch.nn.Module) -> Iterator[None]:
+    """Run parts of a model that are compiled by torch.compile without compiling them."""
+    names = ("_orig_mod", "_compiled_call_impl")
+    if all(getattr(module, name, None) is None for module in model.modules() for name in names):
+        yield
+        return
+    if not hasattr(torch.compiler, "set_stance"):  # before torch 2.6
+        raise InputError("a part of the model is compiled; initialise it before torch.compile")
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 def check_arguments(
@@ -84,36 +108,64 @@ def check_arguments(
     """Raise an error if the model cannot run on these arguments; give lazy layers their shapes."""
     if not isinstance(model, torch.nn.Module):
         raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
-    if not isinstance(x, Tensor):
-        raise InputTypeError(
-            f"x is a {type(x).__name__}; give the features of all nodes as one tensor and the "
-            f"edges of the whole graph, also for a model that is trained on mini-batches"
-        )
+    model = unwrap(model)
+    if isinstance(model, torch.jit.ScriptModule):
+        raise InputTypeError("the model is compiled by TorchScript; initialise it before")
+    x, edge_index, edge_weight, forward = read_input(model, x, edge_index, edge_weight, forward)
+    features = _features_by_type(x, forward)
     weights = [parameter for parameter in model.parameters() if not is_lazy(parameter)]
-    if weights and x.device not in {weight.device for weight in weights}:
-        check_same_device(x, weights[0])
-    check_finite_features(x)
+    for block in features.values():
+        if weights and block.device not in {weight.device for weight in weights}:
+            check_same_device(block, weights[0])
+        check_finite_features(block)
     has_convolutions = any(isinstance(module, pyg.MessagePassing) for module in model.modules())
     if isinstance(edge_index, list | tuple | np.ndarray):
         raise InputTypeError(
             f"edge_index is a {type(edge_index).__name__}; give a tensor or a Graph"
         )
-    # A model without convolutions of PyG may take a dense adjacency matrix.
-    if isinstance(edge_index, Tensor) and has_convolutions:
-        if edge_index.device != x.device:
-            raise InputError(
-                f"edge_index is on device {edge_index.device} and x on {x.device}; move one of them"
-            )
-        if not is_sparse(edge_index):
-            _check_edge_index(edge_index, edge_weight, x.shape[0])
     if edge_index is None and forward is None and has_convolutions:
         raise InputError("the model has graph convolutions; give edge_index")
+    # A model without convolutions of PyG may take a dense adjacency matrix.
+    if has_convolutions and features:
+        _check_edges(edge_index, edge_weight, features)
     if len(weights) < sum(1 for _ in model.parameters()):
         with preserved_state(model):
             run_model(model, x, edge_index, edge_weight, forward)
 
 
-def _check_edge_index(edge_index: Tensor, edge_weight: Any, n_nodes: int) -> None:
+def _features_by_type(x: Any, forward: Forward | None) -> dict[Any, Tensor]:
+    """The features of each node type; one type None for a tensor."""
+    if x is None and forward is not None:
+        return {}
+    features = x if isinstance(x, Mapping) else {None: x}
+    for block in features.values():
+        if not isinstance(block, Tensor):
+            raise InputTypeError(
+                f"x is a {type(x if block is x else block).__name__}; give the features of all "
+                f"nodes as one tensor and the edges of the whole graph, or PyG's Data, also for a "
+                f"model that is trained on mini-batches"
+            )
+    return dict(features)
+
+
+def _check_edges(edge_index: Any, edge_weight: Any, features: Mapping[Any, Tensor]) -> None:
+    by_type = edge_index if isinstance(edge_index, Mapping) else {(None, None): edge_index}
+    for kind, edges in by_type.items():
+        source, destination = (features.get(kind[end]) for end in (0, -1))
+        if not isinstance(edges, Tensor) or source is None or destination is None:
+            continue
+        if edges.device != source.device:
+            raise InputError(
+                f"edge_index is on device {edges.device} and x on {source.device}; move one of them"
+            )
+        if not is_sparse(edges):
+            n_nodes = (source.shape[0], destination.shape[0])
+            _check_edge_index(edges, edge_weight, n_nodes, may_be_empty=kind != (None, None))
+
+
+def _check_edge_index(
+    edge_index: Tensor, edge_weight: Any, n_nodes: tuple[int, int], *, may_be_empty: bool
+) -> None:
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise InputError(
             f"edge_index of shape {tuple(edge_index.shape)} must have shape (2, n_edges); "
@@ -124,19 +176,22 @@ def _check_edge_index(edge_index: Tensor, edge_weight: Any, n_nodes: int) -> Non
             f"edge_index of dtype {dtype_name(edge_index)} must hold integer node positions; "
             f"convert it by edge_index.long()"
         )
+    if edge_index.numel() == 0 and may_be_empty:
+        return
     if edge_index.numel() == 0:
         raise InputError(
             "edge_index has no edges, so there is nothing to aggregate; give the edges of the "
             "graph, or edge_index=None for a model without convolutions"
         )
-    smallest, largest = int(edge_index.min()), int(edge_index.max())
-    if smallest < 0 or largest >= n_nodes:
-        raise InputError(
-            f"edge_index has node {smallest if smallest < 0 else largest}, but x has {n_nodes} "
-            f"rows; node positions go from 0 to {n_nodes - 1}, so give the features of all nodes, "
-            f"not those of a mini-batch"
-        )
-    if edge_weight is None:
+    for ends, n in zip(edge_index, n_nodes, strict=True):
+        smallest, largest = int(ends.min()), int(ends.max())
+        if smallest < 0 or largest >= n:
+            raise InputError(
+                f"edge_index has node {smallest if smallest < 0 else largest}, but x has {n} rows; "
+                f"node positions go from 0 to {n - 1}, so give the features of all nodes, not "
+                f"those of a mini-batch"
+            )
+    if edge_weight is None or may_be_empty:
         return
     if not isinstance(edge_weight, Tensor) or edge_weight.shape != edge_index.shape[1:]:
         shape = tuple(getattr(edge_weight, "shape", ())) or type(edge_weight).__name__

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch_geometric.data.data import BaseData
 
 from ...errors import InputError
 from ...linalg import GhostForm, Normalization
 from ...utils.checks import check_number
 from ..propagation import EdgeInput, GraphPropagation, missing_labels_error
 from .effective_rank import recorded_ranks
-from .forward_pass import Forward, check_arguments, preserved_state, run_model
+from .forward_pass import check_arguments, preserved_state, run_model
 from .head import HeadKind, OutputHead
+from .model_input import Forward, read_input
 from .outputs import find_output_layers
 from .report import InitReport
-from .rules import LINEAR
+from .rules import WITHOUT_EDGES, unwrap
 from .setter import LayerSetter
 
 
 @torch.no_grad()
 def gpca_init_(
     model: torch.nn.Module,
-    x: Tensor,
-    edge_index: EdgeInput = None,
+    x: Tensor | BaseData | Mapping[str, Tensor] | None = None,
+    edge_index: EdgeInput | Mapping[tuple[str, str, str], EdgeInput] = None,
     edge_weight: Tensor | None = None,
     *,
     alpha: float = 1.0,
@@ -54,9 +56,11 @@ def gpca_init_(
     ----------
     model : torch.nn.Module
         A model of PyG's convolutions and linear layers. Add others by ``register_layer``.
-    x : Tensor of shape (n_nodes, n_features)
+    x : Tensor of shape (n_nodes, n_features), or PyG's Data
         Features of all nodes, dense or sparse. Use the whole graph also for a model that is
-        trained on mini-batches.
+        trained on mini-batches. The attributes of a ``Data``, ``Batch`` or ``HeteroData`` are
+        passed to the parameters of ``model.forward`` with the same names. A dictionary by node
+        type for a heterogeneous model. None if ``forward`` is given.
     edge_index : Tensor, Graph or GraphPropagation, optional
         Edges in a form that the model takes. None for a model that takes x only.
     edge_weight : Tensor, optional
@@ -103,7 +107,8 @@ def gpca_init_(
     seed : int
         Random seed of the columns of a layer that is wider than the number of eigenvectors.
     forward : callable, optional
-        ``forward(model)`` runs the model, if it is not called as ``model(x, edge_index)``.
+        ``forward(model)`` runs the model, if it is not called as ``model(x, edge_index)``. ``x``
+        and ``edge_index`` are then needed for ``n_iter`` and ``beta`` only.
 
     Returns
     -------
@@ -115,7 +120,7 @@ def gpca_init_(
     Nothing but the weights and biases of the layers changes. Except with ``spectrum="paper"``:
 
     - The biases are zero and each layer is divided by one number, so that the entries of its output
-      have root mean square 1.
+      have root mean square 0.1.
     - With ``pairs``, an activation returns f(z) and f(-z). A later layer uses only the differences
       of such pairs, which are z again for ReLU, GELU and SiLU and a multiple of z for LeakyReLU.
       The network is therefore linear before training, and its hidden features do not collapse
@@ -134,6 +139,8 @@ def gpca_init_(
     (2, 3)
     """
     check_arguments(model, x, edge_index, edge_weight, forward)
+    model = unwrap(model)
+    x, edge_index, edge_weight, forward = read_input(model, x, edge_index, edge_weight, forward)
     check_number("alpha", alpha, 0, 1e6, advice="use alpha=1 for a GCN")
     check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
     if n_iter != "gcn":
@@ -145,6 +152,10 @@ def gpca_init_(
     output_head = None if head is None else OutputHead.of(head, y, train_mask, val_mask)
     P = None
     if n_iter != "gcn" or beta > 0:
+        if not isinstance(x, Tensor):
+            raise InputError(
+                "n_iter and beta need the features of one set of nodes; use n_iter='gcn' and beta=0"
+            )
         # With "gcn", P consists of the ghost edges only and is added to the layer's aggregation.
         ghost_share = 1.0 if n_iter == "gcn" else beta
         P = GraphPropagation(
@@ -207,7 +218,7 @@ class _Aggregation:
         if P is not None and H.shape[0] != P.n_nodes:
             P = None  # rows are edges or pooled nodes
         if self.n_iter != "gcn":
-            if P is None or isinstance(layer, LINEAR):
+            if P is None or isinstance(layer, WITHOUT_EDGES):
                 return own(H)
             return P.fixed_point(H, self.alpha, self.n_iter)
         F = own(H) if self.alpha == 1 else (1 - self.alpha) * H + self.alpha * own(H)

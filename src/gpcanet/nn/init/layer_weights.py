@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ...errors import InputError
 from ...utils.checks import check_number
-from ..tensors import check_same_dtype
+from .linear_part import LinearPart, read_features
 from .report import InitReport, LayerReport
-from .rules import LayerSkipped, find_layers, find_weights
+from .rules import LayerSkipped, Rule, find_layers, find_weights
 
 #: Fills a tensor of shape (out_channels, in_channels), as the functions of torch.nn.init do.
 Fill = Callable[..., Tensor]
@@ -26,6 +25,7 @@ class LayerWeights:
 
     name: str
     layer: torch.nn.Module
+    rule: Rule
     parameters: tuple[torch.nn.Parameter, ...]
     matrices: tuple[Tensor, ...]
 
@@ -72,7 +72,7 @@ def find_layer_weights(
             continue
         taken |= weights.keys()
         matrices = tuple(matrix for view in weights.values() for matrix in _split(view))
-        found[name] = LayerWeights(name, layer, tuple(weights), matrices)
+        found[name] = LayerWeights(name, layer, rule, tuple(weights), matrices)
     return found, [*skipped, *without_rule]
 
 
@@ -149,12 +149,6 @@ def _split(view: Tensor) -> Iterator[Tensor]:
             yield from _split(part)
 
 
-def _check_features(found: LayerWeights, H: Any) -> None:
-    if not isinstance(H, Tensor):
-        return
-    if H.shape[-1] != found.in_channels:
-        raise InputError(
-            f"layer {found.name} has {found.in_channels} input features but gets {H.shape[-1]}; "
-            f"give x with the features that the model expects"
-        )
-    check_same_dtype(H, found.matrices[0], f"layer {found.name}")
+def _check_features(found: LayerWeights, first: Any) -> None:
+    with suppress(LayerSkipped):
+        LinearPart(found.name, found.layer, found.rule, read_features(first))

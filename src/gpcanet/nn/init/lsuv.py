@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..propagation import EdgeInput
-from .forward_pass import Forward, check_arguments, preserved_state, run_model
+from .forward_pass import check_arguments, preserved_state, run_model
 from .layer_weights import (
     LayerWeights,
     before_each_run,
@@ -18,6 +18,7 @@ from .layer_weights import (
     restored_on_error,
     seeded_generator,
 )
+from .model_input import Forward
 from .report import InitReport, LayerReport
 
 #: Accepted deviation of the variance from 1.

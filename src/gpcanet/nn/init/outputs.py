@@ -42,7 +42,7 @@ def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[st
 
     def record(name: str) -> Callable[..., None]:
         def hook(_: Any, __: Any, output: Any) -> None:
-            results.update((tensor.grad_fn, len(calls)) for tensor in _tensors_in(output))
+            results.update((tensor.grad_fn, len(calls)) for tensor in tensors_in(output))
             calls.append(name)
 
         return hook
@@ -60,7 +60,7 @@ def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[st
         return set(calls[-1:])
     called = {id(p) for name in calls for p in layers[name].parameters()}
     outside = {id(p) for p in model.parameters() if p.dim() > 1 and id(p) not in called}
-    roots = {tensor.grad_fn for tensor in _tensors_in(returned or result)} - {None}
+    roots = {tensor.grad_fn for tensor in tensors_in(returned or result)} - {None}
     return {calls[call] for call in _unused_results(roots or set(results), results, outside)}
 
 
@@ -135,15 +135,15 @@ def _inputs_first(roots: set[Any]) -> Iterator[Any]:
             stack += [(function, False) for function, _ in node.next_functions if function]
 
 
-def _tensors_in(value: Any) -> Iterator[Tensor]:
+def tensors_in(value: Any) -> Iterator[Tensor]:
     """Iterate over the tensors in a result: a tensor, or a tuple, dict or object of tensors."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _tensors_in(item)
+            yield from tensors_in(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _tensors_in(item)
+            yield from tensors_in(item)
     elif hasattr(value, "__dict__") and not isinstance(value, type | torch.nn.Module):
-        yield from _tensors_in(vars(value))
+        yield from tensors_in(vars(value))

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from ...errors import InputError
 
+#: Share of layers below which the report warns that few were set.
+SMALL_SHARE = 0.25
+
 
 @dataclass(frozen=True)
 class LayerReport:
@@ -65,12 +68,32 @@ class InitReport:
         names = ", ".join(layer.name for layer in self.layers)
         raise KeyError(f"there is no layer {name!r}; the layers are {names}")
 
+    def updated(self, later: InitReport) -> InitReport:
+        """Return this report with the entries of the layers that a later one has set."""
+        entries = {layer.name: layer for layer in later if layer.is_set}
+        return InitReport(
+            self.scheme, tuple(entries.get(layer.name, layer) for layer in self.layers)
+        )
+
     def raise_if_empty(self) -> None:
         """Raise an InputError if no layer was set."""
         if self.n_set == 0:
             reasons = "; ".join(f"{layer.name} ({layer.kind}): {layer.reason}" for layer in self)
-            raise InputError(f"no layer of the model was set: {reasons or 'it has no weights'}")
+            raise InputError(
+                f"no layer of the model was set: {reasons or 'it has no weights that are matrices'}"
+            )
+
+    @property
+    def warning(self) -> str:
+        """Warning if only a small part of the layers was set, otherwise empty."""
+        if self.n_set >= SMALL_SHARE * len(self):
+            return ""
+        return (
+            f"warning: only {self.n_set} of {len(self)} layers set; the others keep their previous "
+            f"weights for the reasons below"
+        )
 
     def __str__(self) -> str:
         title = f"{self.scheme}: {self.n_set} of {len(self.layers)} layers set"
-        return "\n".join([title, *map(str, self.layers)])
+        warning = [self.warning] if self.warning else []
+        return "\n".join([title, *warning, *map(str, self.layers)])

@@ -2,27 +2,27 @@
 
 A layer computes F_1 W_1 + F_2 W_2 + ... from its input H. For GCNConv this is P H W, for SAGEConv
 the mean over the neighbours times one weight plus H times another. If all weights are the same
-matrix W, the output is F W with F = F_1 + F_2 + ..., and F is the output of the layer with
-identity matrices as weights. A rule is therefore a list of names of weights. Only a layer that
-cannot run with identity matrices needs a function that computes F.
+matrix W, the output is F W with F = F_1 + F_2 + .... If the weights of the neighbours and of the
+node itself have different inputs, W consists of one block of rows for each, and F of the
+corresponding blocks of columns. F is the output of the layer with identity matrices as weights. A
+rule is therefore a list of names of weights. Only a layer that cannot run with identity matrices
+needs a function that computes F.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
-from torch_geometric.utils import remove_self_loops
+from torch.nn.parameter import is_lazy
 
 from ...errors import InputError, InputTypeError
 from ..conv import GCNConv, GPCAConv
-from ..propagation import GraphPropagation
-from ..tensors import is_sparse
+from . import neighbors
 from .report import LayerReport
 
 Aggregate = Callable[..., Tensor]
@@ -30,20 +30,42 @@ Aggregate = Callable[..., Tensor]
 #: Layers whose weight has shape (out_channels, in_channels).
 LINEAR = (torch.nn.Linear, pyg.Linear)
 
+#: Layers that do not aggregate.
+WITHOUT_EDGES = (*LINEAR, pyg.HeteroLinear)
+
 #: Name in the report of a layer that is the model itself.
 MODEL_NAME = "(the model)"
 
 
-def _one_copy(layer: Any) -> int:
+def _one(layer: Any) -> int:
     return 1
 
 
+def _no_reason(layer: Any) -> str:
+    return ""
+
+
 class Rule(NamedTuple):
-    """How to initialise a kind of layer; the fields are the arguments of ``register_layer``."""
+    """How to initialise a kind of layer; the first fields are the arguments of ``register_layer``.
+
+    ``reason(layer)`` is the reason why a layer cannot be set, or empty. ``stacks(layer)`` is the
+    number of parallel weights whose results are averaged after an activation, the last index
+    before the matrix; each of them gets other eigenvectors. ``pads_input`` is set if the layer
+    appends zeros to its input, ``pairs=False`` if no activation can follow the weights.
+    ``results(layer)`` is the number of results of the same W side by side. ``is_linear`` is unset
+    if the layer has other steps after the weights.
+    """
 
     weights: tuple[str, ...] = ()
+    root: tuple[str, ...] = ()
     aggregate: Aggregate | None = None
-    copies: Callable[[Any], int] = _one_copy
+    copies: Callable[[Any], int] = _one
+    reason: Callable[[Any], str] = _no_reason
+    stacks: Callable[[Any], int] = _one
+    results: Callable[[Any], int] = _one
+    pads_input: bool = False
+    pairs: bool = True
+    is_linear: bool = True
 
     @property
     def is_container(self) -> bool:
@@ -51,27 +73,7 @@ class Rule(NamedTuple):
         return not self.weights
 
 
-# -- functions for F ----------------------------------------------------------------------
-
-
-def _identity(layer: Any, x: Tensor) -> Tensor:
-    return x
-
-
-def _propagate(layer: GCNConv, x: Tensor, P: GraphPropagation) -> Tensor:
-    return P @ x
-
-
-def _propagate_centered(layer: GPCAConv, x: Tensor, P: GraphPropagation) -> Tensor:
-    return layer.aggregate(P, x - x.mean(0) if layer.center else x)
-
-
-def _average_neighbors(layer: Any, x: Tensor, edge_index: Any, *_: Any, **__: Any) -> Tensor:
-    """Attention with equal coefficients."""
-    combine = "self_loop" if layer.add_self_loops else None
-    if combine and isinstance(edge_index, Tensor) and not is_sparse(edge_index):
-        edge_index, _ = remove_self_loops(edge_index)  # attention replaces them, too
-    return pyg.SimpleConv(aggr="mean", combine_root=combine, flow=layer.flow)(x, edge_index)
+# -- the rules ----------------------------------------------------------------------------
 
 
 def _averaged_heads(layer: Any) -> int:
@@ -83,37 +85,89 @@ def concatenated_heads(layer: Any) -> int:
     return int(layer.heads) if getattr(layer, "concat", False) and hasattr(layer, "heads") else 1
 
 
-# -- the rules ----------------------------------------------------------------------------
+def _number_of_powers(layer: pyg.MixHopConv) -> int:
+    return len(layer.powers)
+
+
+def _number_of_stacks(layer: pyg.ARMAConv) -> int:
+    return int(layer.num_stacks)
+
+
+def _reason_blocks(layer: pyg.RGCNConv) -> str:
+    if layer.num_blocks is None:
+        return ""
+    return "its weights are block-diagonal (num_blocks), which eigenvectors of all features are not"
+
+
+def _reason_edge_features(layer: pyg.ResGatedGraphConv) -> str:
+    return "" if layer.edge_dim is None else "its weights also multiply edge features (edge_dim)"
+
+
+def _reason_no_matrix(layer: Any) -> str:
+    return "it has no weight matrix, only attention coefficients"
+
+
+def _reason_attention(layer: Any) -> str:
+    return "attention between all nodes does not aggregate over edges"
+
 
 #: Rules by class. Subclasses without their own rule use that of their base class.
 RULES: dict[type, Rule] = {
-    torch.nn.Linear: Rule(("weight",), _identity),
-    pyg.Linear: Rule(("weight",), _identity),
-    GCNConv: Rule(("lin",), _propagate),
-    GPCAConv: Rule(("weight",), _propagate_centered),
+    torch.nn.Linear: Rule(("weight",), aggregate=neighbors.identity),
+    pyg.Linear: Rule(("weight",), aggregate=neighbors.identity),
+    pyg.HeteroLinear: Rule(("weight",), aggregate=neighbors.identity),
+    torch.nn.MultiheadAttention: Rule(reason=_reason_attention),
+    GCNConv: Rule(("lin",), aggregate=neighbors.propagate),
+    GPCAConv: Rule(("weight",), aggregate=neighbors.propagate_centered),
     pyg.GCNConv: Rule(("lin",)),
     pyg.SGConv: Rule(("lin",)),
-    pyg.GraphConv: Rule(("lin_rel", "lin_root")),
-    pyg.SAGEConv: Rule(("lin_l", "lin_r")),
-    pyg.ClusterGCNConv: Rule(("lin_out", "lin_root")),
+    pyg.SSGConv: Rule(("lin",)),
+    pyg.GraphConv: Rule(("lin_rel",), ("lin_root",)),
+    pyg.SAGEConv: Rule(("lin_l",), ("lin_r",)),
+    pyg.ClusterGCNConv: Rule(("lin_out",), ("lin_root",)),
+    pyg.LEConv: Rule(("lin1",), ("lin2", "lin3")),
     pyg.ChebConv: Rule(("lins",)),
     pyg.TAGConv: Rule(("lins",)),
     pyg.GCN2Conv: Rule(("weight1", "weight2")),
-    pyg.GATConv: Rule(("lin", "lin_src"), _average_neighbors, _averaged_heads),
-    pyg.GATv2Conv: Rule(("lin_l",), _average_neighbors, _averaged_heads),
+    pyg.RGCNConv: Rule(("weight",), ("root",), reason=_reason_blocks),
+    pyg.ARMAConv: Rule(
+        ("init_weight",), ("root_weight",), neighbors.propagate_normalized,
+        stacks=_number_of_stacks, is_linear=False,
+    ),
+    pyg.MixHopConv: Rule(
+        ("lins",), aggregate=neighbors.mix_powers, results=_number_of_powers, is_linear=False
+    ),
+    pyg.GatedGraphConv: Rule(
+        ("weight",), aggregate=neighbors.aggregate, pads_input=True, pairs=False, is_linear=False
+    ),
+    pyg.GATConv: Rule(("lin", "lin_src"), ("res",), neighbors.average, _averaged_heads),
+    pyg.GATv2Conv: Rule(("lin_l",), ("res",), neighbors.average, _averaged_heads),
+    pyg.SuperGATConv: Rule(("lin",), (), neighbors.average, _averaged_heads),
+    pyg.TransformerConv: Rule(
+        ("lin_value",), ("lin_skip",), neighbors.average, _averaged_heads
+    ),
+    pyg.FiLMConv: Rule(
+        ("lins",), ("lin_skip",), neighbors.aggregate_relations, is_linear=False
+    ),
+    pyg.ResGatedGraphConv: Rule(
+        ("lin_value",), ("lin_skip",), neighbors.aggregate_gated, reason=_reason_edge_features
+    ),
+    pyg.FAConv: Rule(reason=_reason_no_matrix),
     pyg.GINConv: Rule(),
     pyg.GINEConv: Rule(),
+    pyg.GENConv: Rule(),
     pyg.EdgeConv: Rule(),
     pyg.DynamicEdgeConv: Rule(),
     pyg.PNAConv: Rule(),
-}
+}  # fmt: skip
 
 
 def register_layer(
     kind: type,
     *weights: str,
+    root: Collection[str] = (),
     aggregate: Aggregate | None = None,
-    copies: Callable[[Any], int] = _one_copy,
+    copies: Callable[[Any], int] = _one,
 ) -> None:
     """Add a rule for a kind of layer, so that the initialisers can set its weights.
 
@@ -123,16 +177,19 @@ def register_layer(
         A subclass of ``torch.nn.Module``. The rule also applies to its subclasses.
     *weights : str
         Names of the attributes that multiply what the layer aggregates: linear layers, lists of
-        linear layers, or parameters of shape (in_channels, out_channels). Without names, the
-        weights belong to modules inside the layer, which are set for their own input, as in
-        ``GINConv``.
+        linear layers, or parameters of shape (in_channels, out_channels), also with further
+        dimensions in front, such as one for relations. Without names, the weights belong to
+        modules inside the layer, which are set for their own input, as in ``GINConv``.
+    root : collection of str
+        Names of the attributes that multiply the features of the node itself. A layer that takes
+        a pair of source and destination features needs them here, others may list them above.
     aggregate : callable, optional
-        ``aggregate(layer, x, *args, **kwargs)`` returns F; the arguments are those of the layer's
-        ``forward``. By default the layer itself runs with identity matrices as weights and
-        without its ``bias``.
+        ``aggregate(layer, x, *args, **kwargs)`` returns F without the part of ``root``; the
+        arguments are those of the layer's ``forward``. By default the layer itself runs with
+        identity matrices as weights and without its ``bias``.
     copies : callable, optional
-        ``copies(layer)`` is the number of times that W is repeated side by side in each weight,
-        such as the number of averaged attention heads. 1 by default.
+        ``copies(layer)`` is the number of times that W is repeated side by side in the widest
+        weight, such as the number of averaged attention heads. 1 by default.
 
     Examples
     --------
@@ -148,36 +205,58 @@ def register_layer(
         raise InputTypeError(
             f"kind={kind!r} is not a subclass of torch.nn.Module; pass the class of a layer"
         )
-    RULES[kind] = Rule(weights, aggregate, copies)
+    if isinstance(root, str):
+        raise InputTypeError(f"root={root!r} is a string; give a list of names, [{root!r}]")
+    RULES[kind] = Rule(weights, tuple(root), aggregate, copies)
 
 
 # -- the layers of a model ----------------------------------------------------------------
 
 
+def unwrap(model: torch.nn.Module) -> torch.nn.Module:
+    """Return the model inside DataParallel, DistributedDataParallel or torch.compile."""
+    parallel = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+    while True:
+        inner = model.module if isinstance(model, parallel) else getattr(model, "_orig_mod", None)
+        if not isinstance(inner, torch.nn.Module):
+            return model
+        model = inner
+
+
 def find_layers(
     model: torch.nn.Module,
 ) -> tuple[dict[str, tuple[torch.nn.Module, Rule]], list[LayerReport]]:
-    """Return the layers that have a rule by name, and reports of modules that have none."""
+    """Return the layers that have a rule by name, and reports of layers that cannot be set.
+
+    Modules without a weight matrix, such as norms, are in neither.
+    """
     layers: dict[str, tuple[torch.nn.Module, Rule]] = {}
-    without_rule: list[LayerReport] = []
+    cannot_be_set: list[LayerReport] = []
     done: list[str] = []  # prefixes of modules that belong to a layer found before
-    for name, module in model.named_modules():
+    for name, module in unwrap(model).named_modules():
         if any(name.startswith(prefix) for prefix in done):
             continue
         kind, shown, prefix = type(module), name or MODEL_NAME, f"{name}." if name else ""
         rule = next((RULES[base] for base in kind.__mro__ if base in RULES), None)
+        reason = ""
         if rule is not None:
-            layers[shown] = (module, rule)
-            if not rule.is_container:
+            reason = rule.reason(module)
+            if not reason:
+                layers[shown] = (module, rule)
+            if reason or not rule.is_container:
                 done.append(prefix)
-        elif isinstance(module, pyg.MessagePassing) and any(True for _ in module.parameters()):
+        elif isinstance(module, pyg.MessagePassing) and _has_matrix(module, recurse=True):
             reason = f"there is no rule for {kind.__name__}; add one by register_layer"
-            without_rule.append(LayerReport(shown, kind.__name__, reason=reason))
             done.append(prefix)
-        elif any(True for _ in module.parameters(recurse=False)):
+        elif _has_matrix(module, recurse=False):
             reason = "neither a convolution nor a linear layer"
-            without_rule.append(LayerReport(shown, kind.__name__, reason=reason))
-    return layers, without_rule
+        if reason:
+            cannot_be_set.append(LayerReport(shown, kind.__name__, reason=reason))
+    return layers, cannot_be_set
+
+
+def _has_matrix(module: torch.nn.Module, *, recurse: bool) -> bool:
+    return any(is_lazy(p) or p.dim() > 1 for p in module.parameters(recurse=recurse))
 
 
 @dataclass(frozen=True)
@@ -211,92 +290,72 @@ class LayerSkipped(Exception):
 def find_weights(layer: torch.nn.Module, rule: Rule) -> dict[torch.nn.Parameter, Tensor]:
     """Return the weights that a rule names, and their views of shape (in_channels, out_channels).
 
-    Raises LayerSkipped if they cannot all be set to the same matrix.
+    A view has further dimensions in front if the parameter has, such as one for relations. Raises
+    LayerSkipped if the weights cannot be set together.
     """
     weights: dict[torch.nn.Parameter, Tensor] = {}
-    for owner, name in _attributes(layer, rule):
+    for owner, name, _ in weight_attributes(layer, rule):
         value: Any = getattr(owner, name)
         if isinstance(value, LINEAR):
             owner, name, value = value, "weight", value.weight
-        if name not in _own_parameters(owner):
+        elif isinstance(value, torch.nn.Module):
+            raise LayerSkipped(
+                f"its {name} is a {type(value).__name__} and not a linear layer; correct the names "
+                f"in register_layer, or set the layers inside it by a rule without names"
+            )
+        if name not in own_parameters(owner):
             raise LayerSkipped("its weight is computed from others (parametrised or pruned)")
+        if value.dim() < 2:
+            raise LayerSkipped(f"its parameter {name} is not a matrix")
         weights[value] = value.T if isinstance(owner, LINEAR) else value
     if not weights:
+        names = " or ".join(map(repr, rule.weights + rule.root))
         raise InputError(
-            f"{type(layer).__name__} has no attribute {' or '.join(map(repr, rule.weights))}; "
-            f"correct the names in register_layer"
+            f"{type(layer).__name__} has no attribute {names}; correct the names in register_layer"
         )
-    if len({matrix.shape for matrix in weights.values()}) > 1:
+    width = max(view.shape[-1] for view in weights.values()) // rule.copies(layer)
+    roots = find_roots(layer, rule)
+    n_rows = {(parameter in roots, view.shape[-2]) for parameter, view in weights.items()}
+    if len(n_rows) > len({is_root for is_root, _ in n_rows}) or any(
+        view.shape[-1] % width for view in weights.values()
+    ):
         raise LayerSkipped("its weights have different shapes")
     if not all(parameter.requires_grad for parameter in weights):
         raise LayerSkipped("its weights are frozen")
     return weights
 
 
+def find_roots(layer: torch.nn.Module, rule: Rule) -> set[torch.nn.Parameter]:
+    """Return the weights that multiply the features of the node itself."""
+    attributes = [
+        getattr(owner, name) for owner, name, is_root in weight_attributes(layer, rule) if is_root
+    ]
+    return {value.weight if isinstance(value, LINEAR) else value for value in attributes}
+
+
 def find_biases(layer: torch.nn.Module, rule: Rule) -> list[torch.nn.Parameter]:
-    """Return the biases that are added to F W, that of the layer itself first."""
-    owners = [layer, *(getattr(owner, name) for owner, name in _attributes(layer, rule))]
+    """Return the biases that are added to F W.
+
+    That of the layer itself is first, then those of the node itself, which no aggregation changes.
+    """
+    found = sorted(weight_attributes(layer, rule), key=lambda found: not found[2])
+    owners = [layer, *(getattr(owner, name) for owner, name, _ in found)]
     biases = [getattr(owner, "bias", None) for owner in owners]
     return list(dict.fromkeys(bias for bias in biases if isinstance(bias, torch.nn.Parameter)))
 
 
-def bind_aggregation(
-    layer: torch.nn.Module, rule: Rule, n_nodes: int, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Callable[[Tensor], Tensor]:
-    """Return the function from columns of a layer's input to F, given its other arguments."""
-    if isinstance(layer, GCNConv | GPCAConv):
-        args, kwargs = (_prepare_edges(layer, n_nodes, *args, **kwargs),), {}
-
-    def aggregate(x: Tensor) -> Tensor:
-        if rule.aggregate is not None:
-            return rule.aggregate(layer, x, *args, **kwargs)
-        with _identity_weights(layer, rule, x.shape[1]):
-            return layer.forward(x, *args, **kwargs)
-
-    return aggregate
-
-
-def _prepare_edges(
-    layer: Any, n_nodes: int, edge_index: Any, edge_weight: Any = None, *y: Any, **kwargs: Any
-) -> GraphPropagation:
-    return layer.propagation(edge_index, edge_weight, n_nodes, *y, **kwargs)
-
-
-def _attributes(layer: Any, rule: Rule) -> Iterator[tuple[Any, str]]:
-    """The modules that hold the weights, and the names of the weights in them."""
-    for name in rule.weights:
-        value = getattr(layer, name, None)
+def weight_attributes(layer: Any, rule: Rule) -> Iterator[tuple[Any, str, bool]]:
+    """The modules that hold the weights, the names of the weights in them, and if they are root."""
+    has_root = getattr(layer, "root_weight", True) is not False  # some keep an unused weight
+    for name in rule.weights + (rule.root if has_root else ()):
+        value, is_root = getattr(layer, name, None), name in rule.root
         if isinstance(value, torch.nn.ModuleList):
-            yield from ((value, str(index)) for index in range(len(value)))
+            for index, part in enumerate(value):
+                if any(True for _ in part.parameters()):
+                    yield value, str(index), is_root
         elif value is not None:
-            yield layer, name
+            yield layer, name, is_root
 
 
-def _own_parameters(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
+def own_parameters(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     return dict(module.named_parameters(recurse=False, remove_duplicate=False))
-
-
-@contextmanager
-def _identity_weights(layer: Any, rule: Rule, width: int) -> Iterator[None]:
-    """Replace the weights by identity matrices, and the bias by none."""
-    replaced: list[tuple[Any, str, Any]] = []
-
-    def replace(owner: Any, name: str, value: Any) -> None:
-        replaced.append((owner, name, getattr(owner, name)))
-        setattr(owner, name, value)
-
-    try:
-        for owner, name in list(_attributes(layer, rule)):
-            value = getattr(owner, name)
-            if isinstance(value, torch.nn.Module):
-                replace(owner, name, torch.nn.Identity())
-            else:
-                replace(owner, name, torch.nn.Parameter(torch.eye(width).to(value), False))
-        if isinstance(layer, pyg.SAGEConv):  # normalises its rows after the projection
-            replace(layer, "normalize", False)
-        if "bias" in _own_parameters(layer):
-            replace(layer, "bias", None)
-        yield
-    finally:
-        for owner, name, value in reversed(replaced):
-            setattr(owner, name, value)

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.linalg import block_diag
 from torch import Tensor
 
 from ...errors import InputError
-from ..tensors import check_same_dtype, is_sparse, stored_values
+from ..tensors import is_sparse
 from .effective_rank import effective_rank
 from .eigenvectors import are_pairs, layer_eigenvectors, mixing_matrix, pair_differences
 from .head import OutputHead
+from .linear_part import LinearPart, check_finite, parts_of, read_features, row_norm
 from .report import InitReport, LayerReport
 from .rules import (
-    LINEAR,
     MODEL_NAME,
     LayerSkipped,
     Rule,
     Tower,
-    bind_aggregation,
     concatenated_heads,
     find_biases,
     find_layers,
@@ -45,8 +45,7 @@ class _ContainerInput(NamedTuple):
     """Input of a layer whose weights are in layers inside it, such as GINConv."""
 
     prefix: str
-    n_rows: int
-    row_norm: float
+    H: Tensor
     basis: np.ndarray | None
 
 
@@ -74,7 +73,8 @@ class LayerSetter:
         self.spectrum, self.head = spectrum, head
         self.outputs: Collection[str] = ()
         self.paired: set[tuple[int, int]] = set()  # widths and blocks of layers set in pairs
-        self.layers, self.without_rule = find_layers(model)
+        self.model = model
+        self.layers, self.cannot_be_set = find_layers(model)
         self.towers = find_towers(model)
         if unknown := set(skip) - set(self.layers):
             raise InputError(
@@ -109,18 +109,31 @@ class LayerSetter:
 
     @contextmanager
     def _before_each_layer(self, action: Callable[..., None]) -> Iterator[None]:
-        """Call ``action(name, layer, rule, H, args, kwargs)`` before each layer runs."""
+        """Call ``action(name, layer, rule, first, args, kwargs)`` before each layer runs.
+
+        ``first`` is the first argument of the layer. Results that are not finite are errors.
+        """
 
         def hook(name: str, layer: Any, rule: Rule) -> Callable[..., None]:
             def call(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-                H, args, kwargs = _split_input(layer, args, kwargs)
-                action(name, layer, rule, H, args, kwargs)
+                first, args, kwargs = _split_input(layer, args, kwargs)
+                if isinstance(first, Tensor | tuple | list):
+                    check_finite(first, f"layer {name} ({type(layer).__name__}) gets")
+                action(name, layer, rule, first, args, kwargs)
 
             return call
 
         handles = [
             layer.register_forward_pre_hook(hook(name, layer, rule), with_kwargs=True)
             for name, (layer, rule) in self.layers.items()
+        ]
+        checked = {name: layer for name, (layer, _) in self.layers.items()}
+        for report in self.cannot_be_set:
+            is_model = report.name == MODEL_NAME
+            checked[report.name] = self.model if is_model else self.model.get_submodule(report.name)
+        handles += [
+            layer.register_forward_hook(partial(_check_output, name))
+            for name, layer in checked.items()
         ]
         try:
             yield
@@ -142,104 +155,112 @@ class LayerSetter:
             replace(report, rank_before=before.get(name), rank_after=after.get(name))
             for name, report in self.reports.items()
         ]
-        return InitReport("gpca", (*reached, *not_reached, *self.without_rule))
+        return InitReport("gpca", (*reached, *not_reached, *self.cannot_be_set))
 
     def _check(
-        self, name: str, layer: Any, rule: Rule, H: Any, args: tuple[Any, ...], kwargs: Any
+        self, name: str, layer: Any, rule: Rule, first: Any, args: tuple[Any, ...], kwargs: Any
     ) -> None:
-        H = _check_input(name, layer, H)
-        if rule.is_container:
-            return
-        try:
-            matrix = next(iter(find_weights(layer, rule).values()))
-        except LayerSkipped:
-            return
-        if H.shape[-1] != matrix.shape[0]:
-            raise InputError(
-                f"layer {name} has {matrix.shape[0]} input features but gets {H.shape[-1]}; give x "
-                f"with the features that the model expects"
-            )
-        check_same_dtype(H, matrix, f"layer {name}")
+        if not rule.is_container:
+            with suppress(LayerSkipped):
+                LinearPart(name, layer, rule, read_features(first))
 
     def _set(
-        self, name: str, layer: Any, rule: Rule, H: Tensor, args: tuple[Any, ...], kwargs: Any
+        self, name: str, layer: Any, rule: Rule, first: Any, args: tuple[Any, ...], kwargs: Any
     ) -> None:
         if rule.is_container:
-            prefix = "" if name == MODEL_NAME else f"{name}."
-            basis = self._basis_of_differences(H)
-            self.container = _ContainerInput(prefix, H.shape[0], _row_norm(H), basis)
+            with suppress(LayerSkipped):
+                H = parts_of(read_features(first))[-1]
+                prefix = "" if name == MODEL_NAME else f"{name}."
+                self.container = _ContainerInput(prefix, H, self._basis_of_differences(H))
         elif name not in self.reports:  # a layer that runs again keeps its first weights
             try:
-                self.reports[name] = self._set_weights(name, layer, rule, H, args, kwargs)
+                self.reports[name] = self._set_weights(name, layer, rule, first, args, kwargs)
             except LayerSkipped as error:
                 self.reports[name] = LayerReport(name, type(layer).__name__, reason=str(error))
 
     def _set_weights(
-        self, name: str, layer: Any, rule: Rule, H: Tensor, args: tuple[Any, ...], kwargs: Any
+        self, name: str, layer: Any, rule: Rule, first: Any, args: tuple[Any, ...], kwargs: Any
     ) -> LayerReport:
         if name in self.skip:
             raise LayerSkipped("skipped on request")
-        weights = find_weights(layer, rule)
-        if self.written & weights.keys():
+        if self.written & find_weights(layer, rule).keys():
             raise LayerSkipped("shares its weights with a layer that was set before")
-        matrices = list(weights.values())
-        n_in, n_out = matrices[0].shape
-        if H.dim() != 2:
-            if not isinstance(layer, LINEAR):
-                raise LayerSkipped(f"its input has {H.dim()} dimensions")
-            H = H.reshape(-1, n_in)
-        report = LayerReport(name, type(layer).__name__, n_in, n_out)
+        kind = type(layer).__name__
+        part = LinearPart(name, layer, rule, read_features(first), args, kwargs)
+        report = LayerReport(name, kind, part.in_channels, part.out_channels)
         if name in self.outputs and self.head is None:
             return replace(report, reason="an output layer; head='logistic' sets it from labels")
-        own = bind_aggregation(layer, rule, H.shape[0], args, kwargs)
-        copies = rule.copies(layer)
-        biases = find_biases(layer, rule)
+        biases, intercept = find_biases(layer, rule), None
         if name in self.outputs and self.head is not None:
-            values, intercept = self.head.fit(name, own(H), n_out // copies, has_bias=bool(biases))
+            if not rule.is_linear:
+                raise InputError(
+                    f"head={self.head.regression!r} sets a linear output layer, but layer {name} "
+                    f"is a {kind}; add a linear layer after it or use head=None"
+                )
+            biases.sort(key=lambda bias: bias.numel() != part.width)  # the first gets the intercept
+            has_bias = bool(biases) and biases[0].numel() == part.width
+            F = part.aggregate(part.H)
+            values, intercept = self.head.fit(name, F, part.width, has_bias=has_bias)
+            values, intercept = values[None], intercept if has_bias else None
             report = replace(report, is_set=True, reason=f"{self.head.regression} regression")
         else:
-            values, kept = self._eigenvector_weights(name, layer, H, own, n_out // copies)
-            intercept = np.zeros(n_out // copies)
+            values, kept = self._eigenvector_weights(name, layer, rule, part)
             biases = [] if self.spectrum == "paper" else biases
             report = replace(report, is_set=True, kept=kept)
-        self.previous += [(tensor, tensor.clone()) for tensor in (*matrices, *biases)]
-        for matrix in matrices:
-            matrix.copy_(torch.from_numpy(np.tile(values, copies)))
+        self.previous += [(view, view.clone()) for view in (*part.weights.values(), *biases)]
+        part.copy_(values)
         for bias in biases:
             bias.zero_()
-        if biases:
+        if intercept is not None:
             biases[0].copy_(torch.from_numpy(intercept))
-        self.written |= weights.keys()
+        self.written |= part.weights.keys()
         return report
 
     def _eigenvector_weights(
-        self, name: str, layer: Any, H: Tensor, own: Callable[[Tensor], Tensor], width: int
+        self, name: str, layer: Any, rule: Rule, part: LinearPart
     ) -> tuple[np.ndarray, float]:
-        """Return weights from the leading eigenvectors of H^T F, and the share of F they keep."""
+        """Return weights from the leading eigenvectors of H^T F, and the share of F they keep.
+
+        The weights have shape (n_stacks, in_channels, width).
+        """
         tower, blocks = self.towers.get(layer, Tower()), concatenated_heads(layer)
-        # Towers with the same input would otherwise all have the same weights.
-        index, count = (tower.index, tower.count) if tower.same_input else (0, 1)
-        around = self._container_of(name, H, tower)
-        basis = self._basis_of_differences(H) if around is None else around.basis
-        C = mixing_matrix(
-            H.shape[1] if basis is None else basis.shape[1], width, pairs=self.pairs,
-            n_blocks=blocks, seed=self.seed, tower=index, n_towers=count,
-        )  # fmt: skip
-        found = layer_eigenvectors(
-            H, partial(self.aggregate, layer, own), len(C), center=self.center, basis=basis
-        )
-        if self.pairs:
-            self.paired.add((width, blocks))
+        # Towers with the same input would otherwise all have the same weights, and so would stacks.
+        index, count = (tower.index, tower.count) if tower.same_input else (0, part.n_stacks)
+        around = self._container_of(name, part.H, tower)
+        basis = self._basis_of_sources(part) if around is None else around.basis
+        pairs = self.pairs and rule.pairs
+        C = np.stack([
+            mixing_matrix(
+                part.H.shape[1] if basis is None else basis.shape[1], part.width, pairs=pairs,
+                n_blocks=blocks, seed=self.seed, tower=index + stack, n_towers=count,
+            )
+            for stack in range(part.n_stacks)
+        ])  # fmt: skip
+        aggregate = partial(self.aggregate, layer, part.aggregate)
+        found = layer_eigenvectors(part.H, aggregate, C.shape[1], center=self.center, basis=basis)
+        if pairs:
+            n_results = rule.results(layer)
+            self.paired.add((part.width * n_results, blocks * n_results))
         if self.spectrum == "paper":
-            around_gain = 1.0
-            if around is not None and around.row_norm > 0:
-                around_gain = _row_norm(H) / around.row_norm
-            return found.vectors @ C / max(1.0, found.gain * around_gain), found.kept
+            gain = found.gain * part.gain
+            if around is not None and row_norm(around.H) > 0:
+                gain *= row_norm(part.H) / row_norm(around.H)
+            return found.vectors @ C / max(1.0, gain), found.kept
         power = self.spectrum
         if power == "auto":
-            is_collapsing = effective_rank(found.projected) < COLLAPSE * len(C)
+            is_collapsing = effective_rank(found.projected) < COLLAPSE * C.shape[1]
             power = AUTO_POWER if basis is None and is_collapsing else 0.0
         return found.weights(C, float(power)), found.kept
+
+    def _basis_of_sources(self, part: LinearPart) -> np.ndarray | None:
+        """Basis of the differences of paired columns in the features of all node sets."""
+        bases = [self._basis_of_differences(source) for source in part.sources]
+        if all(basis is None for basis in bases):
+            return None
+        return block_diag(*(
+            np.eye(source.shape[1]) if basis is None else basis
+            for source, basis in zip(part.sources, bases, strict=True)
+        ))  # fmt: skip
 
     def _basis_of_differences(self, H: Tensor) -> np.ndarray | None:
         """Basis of the differences of paired columns, if H is the output of a layer in pairs."""
@@ -253,8 +274,10 @@ class LayerSetter:
     def _container_of(self, name: str, H: Tensor, tower: Tower) -> _ContainerInput | None:
         """Input of the layer around this one, if this one gets what that one aggregates."""
         around = self.container
-        if around is None or not name.startswith(around.prefix) or H.shape[0] != around.n_rows:
+        if around is None or not name.startswith(around.prefix):
             return None
+        if H is around.H or H.shape[0] != around.H.shape[0]:
+            return None  # it runs before the aggregation, as in GENConv, or its rows are edges
         if tower.index == tower.count - 1:
             self.container = None  # layers further inside get the output of this one
         if around.basis is not None and len(around.basis) != H.shape[1]:
@@ -273,21 +296,5 @@ def _split_input(
     return kwargs.pop(first, None), (), kwargs
 
 
-def _check_input(name: str, layer: Any, H: Any) -> Tensor:
-    if isinstance(H, tuple | list):
-        raise InputError(
-            f"layer {name} ({type(layer).__name__}) gets two sets of nodes; initialisation needs a "
-            f"graph with one set (PyG: to_homogeneous()), not a bipartite graph or a sampled "
-            f"mini-batch"
-        )
-    if not isinstance(H, Tensor):
-        raise InputError(
-            f"the first argument of layer {name} ({type(layer).__name__}) is a "
-            f"{type(H).__name__}; call the layer as layer(x, edge_index)"
-        )
-    return H
-
-
-def _row_norm(H: Tensor) -> float:
-    """Root mean square of the norms of the rows."""
-    return float(stored_values(H).double().square().sum() / max(1, H.shape[0])) ** 0.5
+def _check_output(name: str, layer: Any, _: Any, output: Any) -> None:
+    check_finite(output, f"layer {name} ({type(layer).__name__}) returns")

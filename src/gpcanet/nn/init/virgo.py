@@ -15,7 +15,7 @@ from torch import Tensor
 from ...errors import InputError
 from ..propagation import EdgeInput, GraphPropagation, to_graph
 from ..tensors import to_numpy_or_scipy
-from .forward_pass import Forward, check_arguments, preserved_state, run_model
+from .forward_pass import check_arguments, preserved_state, run_model
 from .layer_weights import (
     LayerWeights,
     before_each_run,
@@ -24,6 +24,7 @@ from .layer_weights import (
     restored_on_error,
     seeded_generator,
 )
+from .model_input import Forward
 from .random import HE
 from .report import InitReport
 

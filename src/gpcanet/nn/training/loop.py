@@ -7,6 +7,7 @@ import math
 import os
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -35,6 +36,8 @@ from .checkpoint import (
     write_checkpoint,
 )
 from .data import NodeData, densify_if_needed, prepare_edges, translating_torch_errors
+from .gcn_passes import GCNPasses, is_plain_gcn
+from .gcn_products import one_torch_thread
 from .partition import Batch, Batches
 from .settings import Settings
 
@@ -50,7 +53,9 @@ def train(
 ) -> TrainingResult:
     """Train a model for node classification.
 
-    At the end the model has the weights of the epoch with the best validation accuracy.
+    At the end the model has the weights of the epoch with the best validation accuracy. Epoch 0 are
+    the weights before training, which are the best ones if the output layer was set in closed form
+    and training does not improve them.
 
     Parameters
     ----------
@@ -90,16 +95,19 @@ def train(
     check_number("checkpoint_seconds", checkpoint_seconds, 0, advice="30 is usual")
     device = settings.torch_device()
     path = None if checkpoint is None else check_target(checkpoint, overwrite=True)
-    _check_model(model)
+    check_model(model)
     model.to(device)
     nodes = densify_if_needed(model, NodeData.of(data, device))
     devices = [device] if device.type == "cuda" else []
     lock = nullcontext() if path is None else checkpoint_lock(path)
     with lock, torch.random.fork_rng(devices):  # keeps the random state of the caller
         torch.manual_seed(settings.seed)
-        loop = _TrainingLoop(model, nodes, settings, path, to_json(notes or {}))
+        loop = TrainingLoop(model, nodes, settings, path, to_json(notes or {}))
         try:
-            return loop.run(checkpoint_seconds)
+            return loop.run(
+                checkpoint_seconds,
+                lambda epoch: report_progress("training", epoch, settings.epochs),
+            )
         except RuntimeError as error:
             # On CPUs torch has no error type for this; the allocator names itself in the text.
             if isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error):
@@ -107,7 +115,8 @@ def train(
             raise
 
 
-def _check_model(model: Any) -> None:
+def check_model(model: Any) -> None:
+    """Raise an error unless the model can be trained."""
     if not isinstance(model, torch.nn.Module):
         raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
     if not any(parameter.requires_grad for parameter in model.parameters()):
@@ -129,25 +138,45 @@ def predict_proba(model: torch.nn.Module, data: Any) -> np.ndarray:
     return torch.softmax(prepare_edges(model, nodes).run(model, nodes.x), 1).cpu().numpy()
 
 
-class _TrainingLoop:
+class TrainingLoop:
+    """Training of one model.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    data : NodeData
+    settings : Settings
+    path : Path, optional
+        File of the checkpoint.
+    notes : dict, optional
+        See ``train``.
+    generator : torch.Generator, optional
+        Random numbers of dropout in a plain GCN; None for the global ones of torch.
+    """
+
     def __init__(
         self,
         model: torch.nn.Module,
         data: NodeData,
         settings: Settings,
-        path: Path | None,
-        notes: dict[str, Any],
+        path: Path | None = None,
+        notes: dict[str, Any] | None = None,
+        generator: torch.Generator | None = None,
     ) -> None:
         self.model, self.data, self.settings, self.path = model, data, settings, path
         self.whole_graph = Batch.of(model, data)
+        self.passes = None
+        if settings.parts == 1 and is_plain_gcn(model, data):
+            self.passes = GCNPasses(model, data, self.whole_graph.edges.edge_index, generator)
         self.optimizer = torch.optim.Adam(
             [parameter for parameter in model.parameters() if parameter.requires_grad],
             lr=settings.lr,
             weight_decay=settings.weight_decay,
+            fused=self.passes is not None,
         )
         self.result = TrainingResult()
         self.best_weights: dict[str, Tensor] = {}
-        self.identity = {} if path is None else self._identity() | {"notes": notes}
+        self.identity = {} if path is None else self._identity() | {"notes": notes or {}}
         self.snapshot: tuple[dict[str, Tensor], TrainingResult] = ({}, self.result)
         self.batches = None
         if settings.parts > 1:
@@ -155,7 +184,16 @@ class _TrainingLoop:
                 model, data, settings.parts, settings.parts_per_batch, settings.seed
             )
 
-    def run(self, checkpoint_seconds: float) -> TrainingResult:
+    def run(
+        self, checkpoint_seconds: float = math.inf, report: Callable[[int], None] | None = None
+    ) -> TrainingResult:
+        """Train, and call ``report`` with the number of the epoch after each epoch."""
+        with nullcontext() if self.passes is None else one_torch_thread():
+            return self._run(checkpoint_seconds, report)
+
+    def _run(
+        self, checkpoint_seconds: float, report: Callable[[int], None] | None
+    ) -> TrainingResult:
         if self.path is not None and self.path.exists():
             self._resume(self.path)
         else:
@@ -166,12 +204,14 @@ class _TrainingLoop:
             while not self._is_finished():
                 self._run_epoch(self.result.epochs + 1)
                 self.result.seconds = time.perf_counter() - started
-                report_progress("training", self.result.epochs, self.settings.epochs)
+                if report is not None:
+                    report(self.result.epochs)
                 self._take_snapshot()
                 if time.perf_counter() - written > checkpoint_seconds:
                     self._write_snapshot()
                     written = time.perf_counter()
         finally:
+            self.model.eval()
             if self.best_weights:  # the model stays usable if the training diverged
                 self.model.load_state_dict(self.best_weights)
             self._write_snapshot()
@@ -183,35 +223,50 @@ class _TrainingLoop:
             return True
         if settings.patience is None or result.epochs % settings.eval_every:
             return False
-        return result.epochs - result.last_improvement >= settings.patience and bool(
-            self.best_weights
-        )
+        return result.epochs - result.last_improvement >= settings.patience
 
     # -- epochs and evaluations -----------------------------------------------------------
 
     def _run_epoch(self, epoch: int) -> None:
-        self.model.train()
+        self._set_mode(training=True)
         batches = [self.whole_graph] if self.batches is None else self.batches.epoch(epoch)
         loss = float(np.mean([self._step(batch, epoch) for batch in batches]))
-        if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
+        weights = torch.nn.utils.parameters_to_vector(self.model.parameters())
+        if not math.isfinite(float(weights.detach().abs().max())):  # NaN is the largest
             raise self._diverged("a weight is not finite", epoch)
         self.result.epochs = epoch
         if epoch % self.settings.eval_every == 0 or epoch == self.settings.epochs:
             _, accuracy = self._evaluate()
             if self.result.add_evaluation(epoch, loss, accuracy, later=self.settings.later_of_ties):
-                state = self.model.state_dict()
-                self.best_weights = {name: value.clone() for name, value in state.items()}
+                self._keep_weights()
+
+    def _keep_weights(self) -> None:
+        state = self.model.state_dict()
+        self.best_weights = {name: value.clone() for name, value in state.items()}
 
     def _step(self, batch: Batch, epoch: int) -> float:
         self.optimizer.zero_grad(set_to_none=True)
-        output = batch.edges.run(self.model, batch.x)
+        output = self._run_model(batch)
         loss = torch.nn.functional.cross_entropy(output[batch.rows], batch.y)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._diverged(f"the loss is {value}", epoch)
         loss.backward()
         self.optimizer.step()
+        if self.passes is not None:
+            self.passes.forget()
         return value
+
+    def _set_mode(self, *, training: bool) -> None:
+        if self.passes is None:
+            self.model.train(training)
+        else:  # the modules are not called
+            self.passes.training = training
+
+    def _run_model(self, batch: Batch) -> Any:
+        if self.passes is not None:
+            return self.passes.run()
+        return batch.edges.run(self.model, batch.x)
 
     def _diverged(self, reason: str, epoch: int) -> TrainingDivergedError:
         return TrainingDivergedError(
@@ -220,10 +275,11 @@ class _TrainingLoop:
         )
 
     def _evaluate_initial_weights(self) -> None:
-        """Check that the model fits the data; these weights are never chosen as the best."""
+        """Check that the model fits the data; these weights may be the best ones."""
         with translating_torch_errors(self.data):
             n_outputs, accuracy = self._evaluate()
-        self.result.curve.append({"epoch": 0, **accuracy})
+        self.result.add_evaluation(0, None, accuracy, later=False)
+        self._keep_weights()
         if n_outputs < self.data.n_classes:
             raise InputError(
                 f"the model has {n_outputs} outputs for {self.data.n_classes} classes; use one "
@@ -233,9 +289,9 @@ class _TrainingLoop:
     @torch.no_grad()
     def _evaluate(self) -> tuple[int, dict[str, float]]:
         """Return the number of outputs and the accuracy on each part of the split."""
-        self.model.eval()
-        with storing_means(self.model):
-            output: Any = self.whole_graph.edges.run(self.model, self.whole_graph.x)
+        self._set_mode(training=False)
+        with nullcontext() if self.passes is not None else storing_means(self.model):
+            output = self._run_model(self.whole_graph)
         n = self.data.graph.n_nodes
         if not isinstance(output, Tensor) or output.dim() != 2 or len(output) != n:
             is_tensor = isinstance(output, Tensor)

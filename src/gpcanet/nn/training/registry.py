@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch_geometric.nn as pyg
@@ -15,6 +15,7 @@ from ...errors import InputError
 from ...utils.checks import check_choice, check_number
 from ..dropout import Dropout
 from ..init.gpca import gpca_init_
+from ..init.head import HeadKind
 from ..init.lsuv import lsuv_init_
 from ..init.random import he_init_, orthogonal_init_, xavier_init_
 from ..init.report import InitReport
@@ -164,12 +165,20 @@ def model_arguments(name: str, model: torch.nn.Module) -> dict[str, Any]:
 
 
 def build_initialized_model(
-    name: str, data: NodeData, *, init: str = "xavier", seed: int = 0, **kwargs: Any
+    name: str,
+    data: NodeData,
+    *,
+    init: str = "xavier",
+    spectrum: float | Literal["auto", "paper"] = "auto",
+    head: HeadKind | None = None,
+    seed: int = 0,
+    **kwargs: Any,
 ) -> tuple[torch.nn.Module, InitReport]:
     """Build a model for some data and set its weights; the seed makes them reproducible.
 
-    ``init="gpca"`` means ``pretrain_`` for GPCANet and ``gpca_init_`` for other models; the only
-    layer of a model with one layer is set as well.
+    ``init="gpca"`` means ``pretrain_`` for GPCANet and ``gpca_init_`` for other models. Then
+    ``head`` sets the output layer from the labels of the training nodes; without it, the output
+    layer has Xavier weights, unless it is the only layer.
     """
     check_choice("init", init, tuple(INITS))
     with torch.random.fork_rng([]):
@@ -179,10 +188,18 @@ def build_initialized_model(
     edges = prepare_edges(model, data)
     if init != "gpca":
         return model, INITS[init](model, data.x, *edges, seed=seed)
-    # The output layer, which gpca_init_ leaves alone, gets Xavier weights.
-    xavier_init_(model, data.x, *edges, seed=seed)
+    xavier_init_(model, data.x, *edges, seed=seed)  # for the output layer
+    layers = [name for name, (_, rule) in find_layers(model)[0].items() if not rule.is_container]
+    labels: dict[str, Any] = {}
+    if head is not None:
+        labels = {
+            "head": head, "y": data.y, "train_mask": data.train, "val_mask": data.validation
+        }  # fmt: skip
     if isinstance(model, GPCANet):
-        return model, model.pretrain_(data.x, edges.edge_index, seed=seed)
-    layers, _ = find_layers(model)
-    has_one_layer = sum(not rule.is_container for _, rule in layers.values()) == 1
-    return model, gpca_init_(model, data.x, *edges, last=has_one_layer, seed=seed)
+        report = model.pretrain_(data.x, edges.edge_index, seed=seed)
+        if head is not None:
+            report = report.updated(gpca_init_(model, data.x, *edges, skip=layers[:-1], **labels))
+        return model, report
+    return model, gpca_init_(
+        model, data.x, *edges, spectrum=spectrum, last=len(layers) == 1, seed=seed, **labels
+    )

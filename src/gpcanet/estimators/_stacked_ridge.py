@@ -84,7 +84,7 @@ class StackedRidge(BaseEstimator):
             value = getattr(self, name)
             if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
                 raise InputError(f"{name}={value!r} must be True, False or 'auto'")
-        Parameters.of(self._make_gpca(float(alphas[0])))
+        Parameters.of(self.make_gpca(float(alphas[0])))
 
     # -- fit ------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class StackedRidge(BaseEstimator):
             if min(d, n_labeled) <= MAX_RIDGE_SIZE and 8 * d * n_labeled <= MAX_RIDGE_BYTES:
                 yield scaling, None, scaled
             for alpha in alphas:
-                gpca = self._make_gpca(alpha)
+                gpca = self.make_gpca(alpha)
                 yield scaling, gpca, gpca.fit_transform(scaled, graph=graph, nodes=nodes)
                 done += 1
                 report_progress("embedding", done, len(alphas) * len(kinds))
@@ -186,7 +186,14 @@ class StackedRidge(BaseEstimator):
         enough = int(np.sum(~np.isnan(Y), axis=0).min()) >= MIN_BOOSTING_LABELS
         return enough and X.shape[1] <= MAX_BOOSTING_FEATURES
 
-    def _make_gpca(self, alpha: float) -> GPCA:
+    @property
+    def n_embeddings(self) -> int:
+        """Number of embeddings that ``fit`` tries."""
+        n_scalings = len(SCALINGS) if self.feature_scaling == "auto" else 1
+        return n_scalings * int(np.size(np.asarray(self.alpha)))
+
+    def make_gpca(self, alpha: float = 1.0) -> GPCA:
+        """An unfitted GPCA with the parameters of this estimator."""
         return GPCA(
             self.n_components, alpha=alpha, normalization=self.normalization, tol=self.tol,
             max_iter=self.max_iter, precision=self.precision, memory_limit=self.memory_limit,

@@ -35,7 +35,7 @@ def test_every_model_trains(gpcanet, files, model):
 def test_every_initialisation_trains(gpcanet, files, init):
     ended = gpcanet("train", *files, "--layers", 4, "--init", init, *QUICK)
     values = json.loads(ended.out)
-    assert values["initialised"] == (3 if init == "gpca" else 4)
+    assert values["initialised"] == 4
 
 
 @pytest.mark.parametrize("model", MODEL_NAMES)
@@ -47,8 +47,8 @@ def test_every_model_starts_from_gpca(gpcanet, files, model):
 def test_initialisation_and_accuracy_are_reported(gpcanet, files):
     ended = gpcanet("train", *files, "--layers", 3, "--epochs", 30, "--lr", 0.05)
     assert ended.code == 0
-    assert "gpca: 2 of 3 layers set" in ended.err
-    assert "left alone: the output layer" in ended.err
+    assert "gpca: 3 of 3 layers set" in ended.err
+    assert "set: logistic regression" in ended.err
     assert "best of 30 epochs by validation: epoch" in ended.err
     assert "accuracy" in ended.out
     assert "nodes with held-out labels" in ended.out
@@ -94,7 +94,7 @@ def test_gpcanet_trains_on_fewer_nodes_than_it_is_wide(gpcanet, tmp_path, featur
         "train", *options, "--model", "gpcanet", "--hidden", hidden, "--epochs", 5, "-q", "--json"
     )
     assert ended.code == 0, ended.err
-    assert json.loads(ended.out)["initialised"] == 2
+    assert json.loads(ended.out)["initialised"] == 3
 
 
 def test_same_seed_gives_the_same_result_and_parts_train(gpcanet, files):

@@ -288,7 +288,7 @@ LABELS_AND_NODES = [
      r"y has no labelled node: all are -1; at least one is needed"),
     ("continuous y of a classifier", lambda: GPCAClassifier().fit(
         X, [0.5, 1.5, 2.2, 3.1, 0.1], graph=GRAPH), ValueError,
-     r"Unknown label type: continuous"),
+     r"Unknown label type: continuous; classes must be .*; use GPCARegressor to predict numbers"),
     ("infinity in continuous y", fit(X, [0.5, 1, np.inf, 0, 1], graph=GRAPH), ValueError,
      r"y contains infinity at row 2, column 0; give finite numbers"),
     ("infinity in y", fit(X, [0, 1, np.inf, 0, 1], graph=GRAPH), ValueError,

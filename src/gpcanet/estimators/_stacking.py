@@ -9,6 +9,7 @@ Most weights are 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -19,7 +20,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler, normalize
 
 from ..graph import Graph
-from ..linalg import Propagation, Solver
+from ..linalg import Propagation, Solver, one_blas_thread
 from ._regression_trees import RegressionTrees
 from .gpca import GPCA
 
@@ -34,6 +35,9 @@ RESIDUAL_ALPHAS = (1.0, 5.0, 20.0)
 
 #: Folds of boosting and of propagated residuals.
 N_FOLDS = 5
+
+#: Entries of an embedding up to which a regression uses one BLAS thread: two wait for each other.
+ONE_THREAD_SIZE = 2_000_000
 
 #: Total size up to which the embeddings of all nodes are kept during fit.
 KEPT_BYTES = 2**29
@@ -164,7 +168,8 @@ class Stack:
         """Fit a ridge regression on an embedding."""
         B = Z[self.labeled]
         B = np.asarray(B.toarray() if sp.issparse(B) else B, np.float64)
-        ridge = Ridge.fit(B, self.Y, self.weights)
+        with one_blas_thread() if B.size <= ONE_THREAD_SIZE else nullcontext():
+            ridge = Ridge.fit(B, self.Y, self.weights)
         if gpca is None:
             Z = None
         else:

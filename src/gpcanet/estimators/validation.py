@@ -137,6 +137,11 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     with as_user_errors():
         if known.dtype.kind == "f":
             assert_all_finite(known, input_name="y")
+        if _has_fractions(known):
+            raise InputError(
+                "Unknown label type: continuous; classes must be integers or text; use "
+                "GPCARegressor to predict numbers"
+            )
         check_classification_targets(known)
     codes = np.full(n_rows, UNLABELED)
     classes, codes[labeled] = np.unique(known, return_inverse=True)

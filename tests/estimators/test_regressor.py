@@ -17,6 +17,7 @@ from truth import KINDS, dense_P, dense_solve, random_features, random_graph
 from gpcanet import GPCA, GPCARegressor, Graph, load_model, save_model
 from gpcanet.estimators._regression_trees import RegressionTrees, node_table
 from gpcanet.estimators._stacking import (
+    MAX_TOTAL,
     N_FOLDS,
     PENALTIES,
     FeatureScaling,
@@ -111,10 +112,14 @@ def test_stacking_weights_are_a_minimum():
         return weights @ (y - mean - (predictions - mean) @ w) ** 2
 
     assert np.all(found >= 0)
+    assert found.sum() <= MAX_TOTAL + 1e-6
     for _ in range(200):
         other = np.maximum(found + 0.05 * rng.standard_normal(4), 0)
-        assert error(other) >= error(found)
+        if other.sum() <= MAX_TOTAL:
+            assert error(other) >= error(found) - 1e-6
     np.testing.assert_array_equal(stacking_weights(predictions, np.full(50, 7.0), weights), 0)
+    tiny = stacking_weights(mean + 1e-6 * (predictions - mean), y, weights)
+    assert tiny.sum() == pytest.approx(MAX_TOTAL, rel=1e-6)
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -171,8 +176,10 @@ def test_boosting_takes_part_where_the_target_is_not_linear():
 def test_propagated_residuals_equal_a_dense_solve(any_graph):
     residuals = np.random.default_rng(0).standard_normal((40, 2))
     residuals[10:30] = np.nan
-    expected = dense_solve(dense_P(any_graph, "rw"), 5.0, np.nan_to_num(residuals))
-    np.testing.assert_allclose(propagate(any_graph, residuals, 5.0), expected, atol=1e-5)
+    sums = dense_solve(dense_P(any_graph, "rw"), 5.0, np.nan_to_num(residuals))
+    shares = dense_solve(dense_P(any_graph, "rw"), 5.0, 1.0 - np.isnan(residuals))
+    expected = np.divide(sums, shares, out=np.zeros_like(sums), where=shares > 1e-4)
+    np.testing.assert_allclose(propagate(any_graph, residuals, 5.0), expected, atol=1e-4)
 
 
 def test_left_out_residuals_do_not_see_their_own_fold(any_graph):
@@ -188,10 +195,12 @@ def test_left_out_residuals_do_not_see_their_own_fold(any_graph):
     expected = np.empty(30)
     for i, node in enumerate(labeled):
         others = labeled[folds != folds[i]]
-        expected[i] = S[node, others] @ residuals[others, 0]
-    np.testing.assert_allclose(smoothed[:, 0], expected, atol=1e-5)
+        share = S[node, others].sum()
+        expected[i] = S[node, others] @ residuals[others, 0] / share if share > 1e-4 else 0
+    np.testing.assert_allclose(smoothed[:, 0], expected, atol=1e-4)
     r = residuals[labeled, 0]
-    assert gains[0] == pytest.approx((weights * r) @ expected / ((weights * expected) @ expected))
+    gain = (weights * r) @ expected / ((weights * expected) @ expected)
+    assert gains[0] == pytest.approx(min(gain, 1), abs=1e-4)
 
 
 def test_residuals_are_propagated_only_if_that_helps():
@@ -368,12 +377,12 @@ def test_cross_validation():
     assert scores["test_score"].min() > 0.3
 
 
-@pytest.mark.parametrize("n_known", [1, 2, 3])
-def test_few_known_values(n_known):
-    X, y, graph = smooth_data(n=30)
-    known = np.where(np.arange(30) < n_known, y, np.nan)
+@pytest.mark.parametrize("n_known", [1, 2, 3, 5, 8, 12])
+def test_few_known_values_do_not_give_extreme_predictions(n_known):
+    X, y, graph = smooth_data(n=300, d=40)
+    known = np.where(np.arange(300) < n_known, y, np.nan)
     fitted = GPCARegressor().fit(X, known, graph=graph).fitted_values_
-    assert np.isfinite(fitted).all()
+    assert np.abs(fitted - y[:n_known].mean()).max() <= 4 * np.abs(y).max()
     if n_known == 1:
         np.testing.assert_allclose(fitted, y[0])
 

@@ -30,8 +30,18 @@ PENALTIES = 10.0 ** np.arange(-6, 2.5, 0.5)
 #: Smallest value of 1 - leverage; below it a leave-one-out residual is mostly rounding.
 SMALLEST_SLACK = 1e-10
 
+#: Largest sum of the weights of all regressions. Each of them shrinks its predictions, so it may
+#: exceed 1.
+MAX_TOTAL = 1.5
+
+#: Weight of the equation for that sum, relative to those of the targets together.
+CONSTRAINT_FACTOR = 1e4
+
 #: alpha of the solves that propagate residuals.
 RESIDUAL_ALPHAS = (1.0, 5.0, 20.0)
+
+#: Smallest share of walks that end at a known residual; solves have errors of 1e-6.
+SMALLEST_SHARE = 1e-4
 
 #: Folds of boosting and of propagated residuals.
 N_FOLDS = 5
@@ -121,13 +131,21 @@ class Ridge(NamedTuple):
 
 
 def stacking_weights(predictions: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Non-negative least squares weights of the columns of ``predictions``, minus their mean."""
+    """Least squares weights of the columns of ``predictions``, minus the mean of y.
+
+    They are not negative, and their sum is at most ``MAX_TOTAL``: predictions that hardly vary
+    would otherwise get enormous weights if few values are known.
+    """
     mean, roots = np.average(y, weights=weights), np.sqrt(weights)
     A, b = roots[:, None] * (predictions - mean), roots * (y - mean)
-    size = float(np.abs(b).max())
+    size = float(np.linalg.norm(b))
     if size == 0:  # y is constant
         return np.zeros(A.shape[1])
-    return scipy.optimize.nnls(A / size, b / size)[0]
+    # A row with a large factor fixes the sum of all weights and of a slack variable.
+    constraint = np.full((1, A.shape[1] + 1), CONSTRAINT_FACTOR)
+    A = np.vstack([np.column_stack([A / size, np.zeros(len(A))]), constraint])
+    b = np.append(b / size, MAX_TOTAL * CONSTRAINT_FACTOR)
+    return scipy.optimize.nnls(A, b)[0][:-1]
 
 
 class Embedded(NamedTuple):
@@ -242,9 +260,15 @@ def make_folds(Y: np.ndarray, X: Any) -> np.ndarray:
 
 
 def propagate(graph: Graph, residuals: np.ndarray, alpha: float) -> np.ndarray:
-    """Residuals of the labelled nodes, 0 elsewhere, smoothed over the graph."""
+    """For every node the mean of the known residuals, weighted by a random walk with restart.
+
+    Unknown residuals are NaN. The mean is 0 where hardly any walk ends at a known one.
+    """
     P = Propagation(graph.indptr, graph.indices, graph.weights, normalization="rw")
-    return Solver(P, alpha).apply(np.nan_to_num(residuals))
+    known = ~np.isnan(residuals)
+    sums = Solver(P, alpha).apply(np.hstack([np.nan_to_num(residuals), known.astype(np.float64)]))
+    totals, shares = np.hsplit(sums, 2)
+    return np.divide(totals, shares, out=np.zeros_like(totals), where=shares > SMALLEST_SHARE)
 
 
 def residual_gains(
@@ -259,8 +283,8 @@ def residual_gains(
     """The best alpha, a factor for each target, and the propagated residuals left out of it.
 
     The residuals of a fold are predicted from those of the other folds. The factor is their least
-    squares fit, or 0 if it does not reduce the squared error by more than one standard error
-    (``required``: by anything).
+    squares fit in [0, 1], or 0 if it does not reduce the squared error by more than one standard
+    error (``required``: by anything).
     """
     left_out = residuals[labeled]
     best: tuple[float, float, np.ndarray, np.ndarray] | None = None
@@ -268,12 +292,13 @@ def residual_gains(
         smoothed, gains = np.zeros(left_out.shape), np.zeros(left_out.shape[1])
         reduction = 0.0
         for t in range(left_out.shape[1]):
-            errors = np.zeros((len(residuals), N_FOLDS))
-            errors[labeled] = np.where(folds[:, None] == np.arange(N_FOLDS), 0.0, left_out[:, [t]])
+            errors = np.full((len(residuals), N_FOLDS), np.nan)
+            others = folds[:, None] != np.arange(N_FOLDS)
+            errors[labeled] = np.where(others, left_out[:, [t]], np.nan)
             smoothed[:, t] = propagate(graph, errors, alpha)[labeled, folds]
             known = ~np.isnan(left_out[:, t])
             r, s, w = left_out[known, t], smoothed[known, t], weights[known]
-            gain = max(float((w * r) @ s) / (float((w * s) @ s) or 1.0), 0.0)
+            gain = float(np.clip((w * r) @ s / (float((w * s) @ s) or 1.0), 0, 1))
             change = r**2 - (r - gain * s) ** 2
             mean = np.average(change, weights=w)
             error = np.sqrt(np.average((change - mean) ** 2, weights=w) / len(r))

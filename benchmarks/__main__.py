@@ -31,8 +31,8 @@ def bench(
         str,
         typer.Option(
             help="step, bandwidth, eigen, path, embed, command, first_use, generate, large_graph, "
-            "growth, gcn_epoch, training, cluster_gcn or deep_gcn; several separated by commas "
-            "[all]."
+            "growth, gcn_epoch, training, cluster_gcn, deep_gcn or architectures; several "
+            "separated by commas [all]."
         ),
     ] = "",
     size: Annotated[

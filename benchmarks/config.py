@@ -44,6 +44,8 @@ class Size:
     depths: Mapping[str, tuple[int, ...]]
     trained_depths: tuple[int, ...]
     depth_seeds: int
+    architecture_depths: tuple[int, ...]
+    architecture_seeds: int
 
 
 SIZES = {
@@ -62,6 +64,8 @@ SIZES = {
         depths={"cora": (2,)},
         trained_depths=(3,),
         depth_seeds=1,
+        architecture_depths=(2,),
+        architecture_seeds=1,
     ),
     "small": Size(
         repeats=3,
@@ -78,6 +82,8 @@ SIZES = {
         depths={"cora": (2, 15)},
         trained_depths=(15,),
         depth_seeds=1,
+        architecture_depths=(2, 8),
+        architecture_seeds=1,
     ),
     "full": Size(
         repeats=7,
@@ -98,6 +104,8 @@ SIZES = {
         depths={"cora": (2, 5, 15, 32, 64), "citeseer": (2, 5, 15, 32, 64), "pubmed": (2, 5, 15)},
         trained_depths=(15, 32, 64),
         depth_seeds=3,
+        architecture_depths=(2, 8, 16),
+        architecture_seeds=2,
     ),
 }  # fmt: skip
 

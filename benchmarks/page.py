@@ -207,6 +207,21 @@ def _deep_gcn(results: Results) -> str:
     return markdown_table(header, rows)
 
 
+def _architectures(results: Results) -> str:
+    cells = {(c["method"], c["layers"], c["init"]): c for c in results["cells"] if "test" in c}
+    rows = []
+    for method, layers in dict.fromkeys(key[:2] for key in cells):
+        own = [cells.get((method, layers, init)) for init in ("default", "orthogonal", "gpca")]
+        accuracy = [
+            "" if cell is None else f"{100 * statistics.fmean(cell['test']):.1f}" for cell in own
+        ]
+        first = "" if own[2] is None else f"{100 * statistics.fmean(own[2]['first']):.1f}"
+        layers_set = "" if own[2] is None else own[2]["layers_set"]
+        rows.append((method, str(layers), *accuracy, first, layers_set))
+    header = ("architecture", "layers", "own", "orthogonal", "gpca", "gpca, epoch 0", "layers set")
+    return markdown_table(header, rows)
+
+
 def _listed(numbers: Iterable[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
 
@@ -226,4 +241,5 @@ TABLES = {
     "training": _training,
     "cluster_gcn": _cluster_gcn,
     "deep_gcn": _deep_gcn,
+    "architectures": _architectures,
 }

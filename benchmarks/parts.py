@@ -35,6 +35,7 @@ PARTS = {
     "training": "training",
     "cluster_gcn": "cluster_gcn",
     "deep_gcn": "deep_gcn",
+    "architectures": "architectures",
 }
 
 PAGE = "performance.md"

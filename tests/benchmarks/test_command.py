@@ -33,7 +33,8 @@ def test_quick_run_of_all_parts(bench, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     for module in ("command", "first_use"):  # two seconds per command
         monkeypatch.setattr(f"benchmarks.{module}.run_python", lambda *_: None)
-    monkeypatch.setattr("benchmarks.deep_gcn.EPOCHS", 3)
+    for module in ("deep_gcn", "architectures"):
+        monkeypatch.setattr(f"benchmarks.{module}.EPOCHS", 2)
     monkeypatch.setattr("benchmarks.deep_gcn.available_cores", lambda: 1)
     ended = bench("--size", "quick", "--work-dir", tmp_path / "work")
     assert ended.code == 0, ended.err
@@ -42,7 +43,7 @@ def test_quick_run_of_all_parts(bench, tmp_path, monkeypatch):
         + ["bench/images/deep.png", "bench/images/growth.png", "bench/performance.md"]
     )
     assert ended.out == Path("bench/performance.md").read_text()
-    assert "embed (5 of 14)" in ended.err
+    assert "embed (5 of 15)" in ended.err
     embed = json.loads(Path("bench/embed.json").read_text())
     assert (embed["size"], embed["repeats"], embed["machine"]["cores"]) == (
         "quick",

@@ -1,6 +1,6 @@
 """Accuracy of ten architectures by depth with their own initial weights and other ones.
 
-64 hidden units, Adam with learning rate 0.001, weight decay 0.0005 and no dropout, at most 60
+64 hidden units, Adam with learning rate 0.001, weight decay 0.0005 and no dropout, at most 40
 epochs; the epoch is selected by validation accuracy.
 """
 
@@ -20,7 +20,7 @@ from . import child
 from .config import Config
 from .timing import Outcome
 
-HIDDEN, EPOCHS, PATIENCE = 64, 60, 30
+HIDDEN, EPOCHS, PATIENCE = 64, 40, 20
 
 INITS = ("default", "orthogonal", "gpca")
 

@@ -105,7 +105,7 @@ SIZES = {
         trained_depths=(15, 32, 64),
         depth_seeds=3,
         architecture_depths=(2, 8, 16),
-        architecture_seeds=2,
+        architecture_seeds=1,
     ),
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ import importlib
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.metrics import r2_score
 from test_layers import LAYERS
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 import gpcanet
 from benchmarks.parts import PARTS
+from gpcanet import Graph
 from gpcanet.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -197,6 +199,38 @@ def test_guide_to_regression_runs(monkeypatch, tmp_path):
     assert Path("predicted.csv").read_text().splitlines()[0] == '"id","predicted"'
 
 
+def test_guide_to_new_nodes_runs(monkeypatch, tmp_path):
+    """The commands run on the tables of the example."""
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "guide-new-nodes.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 3
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    gpca, new_papers, new_cites = names["gpca"], names["new_papers"], names["new_cites"]
+    whole, rows = names["whole"], names["rows"]
+    expected = gpca.transform(rows, graph=whole)[-2:]
+    np.testing.assert_allclose(gpca.transform(new_papers, graph=new_cites), expected, atol=1e-6)
+    last = {"graph": Graph(whole.adjacency), "nodes": [6, 7]}
+    by_position = names["plain"].transform(new_papers.to_numpy(), **last)
+    np.testing.assert_allclose(by_position, expected, atol=1e-6)
+    topics = names["model"].predict(new_papers, graph=new_cites)
+    assert topics.tolist() == names["model"].predict(rows, graph=whole)[-2:].tolist()
+
+    papers = names["papers"].assign(label=names["topics"])
+    papers.to_csv("papers.csv", index_label="id")
+    new_papers.to_csv("new-papers.csv", index_label="id")
+    names["cites"].to_csv("edges.csv", index=False)
+    links = {"source": ["g", "g", "h"], "target": ["a", "h", "d"]}
+    names["pd"].DataFrame(links).to_csv("new-edges.csv", index=False)
+    for command in re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1].splitlines():
+        result = CliRunner().invoke(app, command.split()[1:], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    assert Path("new-topics.csv").read_text().count("\n") == 3
+    assert Path("new-rows.csv").read_text().count("\n") == 3
+
+
 def test_guide_to_initialisation_runs(monkeypatch, tmp_path):
     """Digits replace Cora, and a few epochs replace many."""
     monkeypatch.chdir(tmp_path)
@@ -206,7 +240,7 @@ def test_guide_to_initialisation_runs(monkeypatch, tmp_path):
     names = {}
     for block in blocks:
         exec(block.replace('"cora"', '"digits"').replace("epochs=100", "epochs=3"), names)
-    assert names["report"].n_set == 14
+    assert names["report"].n_set == 15
     assert len(names["results"]) == 3
     assert names["result"].epochs == 3
     assert names["classes"].shape == (1797,)

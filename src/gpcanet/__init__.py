@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         GPCAClassifier,
         GPCAPath,
         GPCARegressor,
+        GraphImputer,
         load_model,
         save_model,
     )
@@ -27,6 +28,7 @@ __all__ = [
     "GPCAPath",
     "GPCARegressor",
     "Graph",
+    "GraphImputer",
     "GraphWarning",
     "__version__",
     "load_model",
@@ -39,6 +41,7 @@ _HOME = {
     "GPCAPath": "estimators.path",
     "GPCARegressor": "estimators.regressor",
     "Graph": "graph",
+    "GraphImputer": "estimators.imputer",
     "GraphWarning": "graph",
     "load_model": "estimators.serialization",
     "save_model": "estimators.serialization",

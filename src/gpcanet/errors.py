@@ -54,6 +54,17 @@ class UnknownNodeError(DataError):
         return f"{self.problem}; add it there or pass drop_unknown=True{self.hint}"
 
 
+class MissingFeatureError(DataError):
+    """A feature is missing: an empty cell or NaN."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.problem}; fill it in, or pass keep_missing=True and use gpcanet.GraphImputer"
+
+
 class DataUnavailableError(DataError):
     """A dataset could not be obtained from any of its sources."""
 

@@ -227,7 +227,7 @@ def test_page_has_machine_numbers_ratios_and_omissions():
         "| GPCANet | 1.5 s | 1.00 | 4 | 0.50 GiB | 1.62816 |",
         "| cora, 15 layers, dropout 0.5 | 5 | 9 s | 3 s (3.0x) | 1.5 s (6.0x) | 2e-06 |",
         "| whole graph | 400 s | 1.00 | 4 | 60 | 94.1 % | 2.00 GiB |",
-        "| GAT | 8 | 71.0 |  | 80.0 | 75.0 | 8 of 8 |",
+        "| GAT | 8 | 71.0 | | 80.0 | 75.0 | 8 of 8 |",
         "| cora | 2 | gpca | 81.0 (1.4) | 75.0 | 15 | 4 | 0.001, 0.5, 0.005 |",
         "| GPCA, 5 steps, half | 18 s | 1.00 | 4 | 2.50 GiB | 1.50 GiB |",
         "| 1,000 | 100 ms, 0.01 GiB | 300 ms, 0.02 GiB |",

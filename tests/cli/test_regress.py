@@ -109,6 +109,19 @@ def test_minus_one_is_a_value_and_words_for_missing_ones_are_not(tmp_path):
     np.testing.assert_array_equal(data.targets, np.arange(N))
 
 
+def test_new_nodes_are_predicted_by_a_saved_model(gpcanet, houses, tmp_path):
+    saved = ["--save-model", "m.safetensors", "--keep-training-nodes"]
+    assert gpcanet("regress", *houses, *saved).code == 0
+    features = write({"id": ["new"], "x0": [1.0], "x1": [0.0], "x2": [0.0]}, tmp_path / "new.csv")
+    edges = write({"source": ["new"], "target": ["house 3"]}, tmp_path / "new-edges.csv")
+    new = ["--features", features, "--edges", edges]
+    ended = gpcanet("regress", *new, "--model", "m.safetensors", "-o", "p.csv")
+    assert ended.code == 0, ended.err
+    ids, predicted = read_values("p.csv")
+    assert ids == ["new"]
+    assert predicted[0] == pytest.approx(103, abs=1.5)  # 3 x0 - x1 + 100
+
+
 def test_human_output(gpcanet, houses):
     ended = gpcanet("regress", *houses, "--metric", "rmse")
     assert ended.code == 0

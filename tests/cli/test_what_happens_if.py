@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from gpcanet import GPCA, GPCAClassifier, Graph, load_model, save_model
+from gpcanet import GPCA, GPCAClassifier, Graph, GraphImputer, load_model, save_model
 from gpcanet.errors import UserError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "what-happens-if.md").read_text()
@@ -109,6 +109,12 @@ def fitted():
     return GPCA(2).fit(X.to_numpy(), graph=GRAPH)
 
 
+def embed_new_node(neighbor):
+    """Embed one new node with an edge to one neighbour."""
+    graph = Graph.from_edges({"source": ["new"], "target": [neighbor]})
+    return GPCA(2).fit(X, graph=GRAPH).transform(X.iloc[:1].set_axis(["new"]), graph=graph)
+
+
 def with_value(value):
     table = X.copy().astype(object)
     table.iloc[3, 1] = value
@@ -139,6 +145,8 @@ PYTHON = {
     "the graph is left out": lambda _: lambda: fitted().transform(X.to_numpy()),
     "only some nodes are given": lambda _: lambda: fitted().transform(
         X.to_numpy()[:3], graph=GRAPH, nodes=[0, 1, 2]),
+    "new nodes have edges": lambda _: lambda: embed_new_node("n0"),
+    "a new node has an edge": lambda _: lambda: embed_new_node("x"),
     "an edge is listed twice": lambda _: (
         repeated(["source", "target"]) and repeated(["target", "source"])),
     "both directions": lambda _: same(
@@ -166,6 +174,8 @@ PYTHON = {
     "there are labels of unknown nodes": lambda _: lambda: classify(
         Y.rename({"n0": "unknown"})),
     "a feature is NaN": lambda _: lambda: embed(with_value(np.nan)),
+    "features are missing": lambda _: lambda: embed(
+        GraphImputer().fit_transform(with_value(np.nan), graph=GRAPH)),
     "a feature is text": lambda _: lambda: embed(with_value("x")),
     "features are numbers of size": lambda _: scaled_features(),
     "tables are of polars": lambda _: same(
@@ -244,6 +254,17 @@ class Files:
         found = table.loc[expected.index, table.columns if len(columns) == 0 else columns]
         np.testing.assert_allclose(found, expected[columns], atol=1e-4)
         return "same answer"
+
+
+def new_node(files, neighbor):
+    """A new node with an edge to one neighbour, and a model that has kept its training nodes."""
+    model = files.folder / "model.safetensors"
+    kept = ["--save-model", model, "--keep-training-nodes", "--force"]
+    assert files.embed(*kept)[0].code == 0
+    row = files.csv(X.iloc[:1].set_axis(["new"]), "new.csv", index_label="id", index=True)
+    edges = files.csv(pd.DataFrame({"source": ["new"], "target": [neighbor]}), "new-edges.csv")
+    output = ["-o", files.folder / "z.csv"]
+    return files.gpcanet("embed", "--model", model, "-f", row, "-e", edges, *output), None
 
 
 def outcome(run, note=None):
@@ -430,8 +451,14 @@ COMMAND = {
     "labels are fractions": lambda f: outcome(labeled(f, Y + 0.5)),
     "all labels are one class": lambda f: outcome(labeled(f, Y * 0)),
     "there are labels of unknown nodes": lambda f: outcome(labeled(f, Y.rename({"n0": "x"}))),
+    "new nodes have edges": lambda f: outcome(
+        new_node(f, "n0"), "edges name 1 training node of the model"),
+    "a new node has an edge": lambda f: outcome(new_node(f, "x")),
     "a feature is NaN": lambda f: outcome(f.embed(features=f.csv(
         with_value(np.nan), "nan.csv", index_label="id", index=True))),
+    "features are missing": lambda f: outcome(f.embed("--impute", features=f.csv(
+        with_value(np.nan), "nan.csv", index_label="id", index=True)),
+        "1 missing feature filled in"),
     "a feature is text": lambda f: outcome(f.embed(features=f.csv(
         with_value("x"), "text.csv", index_label="id", index=True))),
     "features are numbers of size": numbers_scaled,

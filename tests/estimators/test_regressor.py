@@ -347,6 +347,20 @@ def test_fit_and_predict_on_some_nodes_of_a_graph():
     )
 
 
+def test_new_nodes_are_predicted_from_their_own_rows(tmp_path):
+    X, y, graph = smooth_data()
+    old = np.arange(290)
+    known = hide(y[old])[0]
+    model = GPCARegressor(propagate_residuals=True, keep_training_nodes=True)
+    model.fit(X[old], known, graph=graph.subgraph(old))
+    expected = model.predict(X, graph=graph)[290:]  # all rows are given
+    alone = model.predict(X[290:], graph=graph, nodes=np.arange(290, 300))
+    np.testing.assert_allclose(alone, expected, atol=1e-5)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model").predict(X[290:], graph=graph, nodes=np.arange(290, 300))
+    np.testing.assert_array_equal(again, alone)
+
+
 def test_rows_are_matched_by_id():
     X, y, graph = smooth_data()
     ids = [f"node {i}" for i in range(300)]

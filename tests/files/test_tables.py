@@ -303,7 +303,8 @@ def test_neighbors_instead_of_edges(tmp_path):
          r"features\.csv, line 4: inf in column 'a' is not finite"),
         ({"edges": None, "neighbors": 1, "features": npy(np.array([[1], [1e200], [2]]))},
          r"features\.npy, row 1: features must be finite and less than"),
-        ({"edges": None, "neighbors": 1, "features": sparse_npz(sp.diags_array([1, np.nan, 2]))},
+        ({"edges": None, "neighbors": 1, "features": sparse_npz(sp.diags_array([1, np.nan, 2])),
+          "keep_missing": True},
          r"features\.npz, row 1: features must be finite"),
     ],
 )  # fmt: skip

@@ -182,3 +182,37 @@ def test_graphs_without_edges_are_equal_but_not_the_same():
     assert not one.is_same(other)
     path = [[0, 1], [1, 0]]
     assert Graph.from_edge_index(path).is_same(Graph.from_edge_index(path))
+
+
+# -- union ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_union_has_the_larger_weight_of_every_edge(weighted, has_ids):
+    rng = np.random.default_rng(1)
+    names = np.array([f"n{i}" for i in range(14)])
+    members = [rng.permutation(10), rng.permutation(np.arange(5, 14))]
+    if not has_ids:
+        members = [np.arange(10), np.arange(14)]
+    expected, graphs = np.zeros((14, 14)), []
+    for nodes, is_weighted in zip(members, weighted, strict=True):
+        A = np.triu(rng.random((len(nodes),) * 2) < 0.3, 1) * 1.0
+        A *= rng.uniform(0.2, 3, A.shape) if is_weighted else 1
+        A += A.T
+        expected[np.ix_(nodes, nodes)] = np.maximum(expected[np.ix_(nodes, nodes)], A)
+        graphs.append(Graph(A, node_ids=names[nodes] if has_ids else None))
+    union = graphs[0].union(graphs[1])
+    assert union.is_weighted == any(weighted)
+    order = np.arange(14)
+    if has_ids:
+        new = [i for i in members[1] if i not in members[0]]
+        order = np.array([*members[0], *new])
+        assert union.node_ids.tolist() == names[order].tolist()
+    np.testing.assert_array_equal(union.adjacency.toarray(), expected[np.ix_(order, order)])
+    assert "merged" not in union.summary()
+
+
+def test_union_of_a_graph_with_ids_and_one_without_is_refused():
+    with pytest.raises(ValueError, match="one of the graphs has node ids and the other has none"):
+        Graph(np.eye(2), node_ids=["a", "b"]).union(Graph(np.eye(2)))

@@ -17,10 +17,11 @@ from ..estimators.serialization import load_model, save_model
 from ..files import write_predictions
 from .classification_report import ClassificationReport
 from .console import Console
-from .feature_names import select_features, store_feature_names
+from .feature_names import store_feature_names
 from .holdout import TEST_SHARE, check_labelled, hold_out
 from .metrics import CLASS_METRICS, check_metric, scores
 from .networks import is_network_file, load_network, predict_by_network
+from .new_nodes import load_for_model
 from .option_groups import given_options, option_names
 from .options import ClassifySettings, HoldOutSettings, Input
 from .output_options import ModelFiles
@@ -48,6 +49,7 @@ def run(
         _apply_saved_model(console, data, metric, files, files.model)
         return
     parameters["memory_limit"] = files.memory_limit
+    parameters["keep_training_nodes"] = files.keep_training_nodes
     model = GPCAClassifier(**parameters)
     model.check_parameters()
 
@@ -92,10 +94,9 @@ def _apply_saved_model(
         for estimator in estimators:
             estimator.set_params(memory_limit=files.memory_limit)
         model.check_parameters()
-        dataset = data.load(console)
-        X = select_features(model, dataset, console)
+        dataset, X, place = load_for_model(model, data, console)
         with console.phase("predicting"):
-            probabilities = model.predict_proba(X, graph=dataset.graph)
+            probabilities = model.predict_proba(X, **place)
         classes, details = model.classes_, _selected(model)
     nodes = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
     description = "labelled nodes, which may include training nodes of the model"

@@ -10,7 +10,8 @@ from ..estimators.memory_estimate import memory_note
 from ..estimators.serialization import load_model, save_model
 from ..files import write_embedding
 from .console import Console
-from .feature_names import select_features, store_feature_names
+from .feature_names import store_feature_names
+from .new_nodes import load_for_model
 from .option_groups import given_options, option_names
 from .options import EmbedSettings, Input
 from .output_options import ModelFiles
@@ -23,19 +24,24 @@ def run(console: Console, data: Input, settings: EmbedSettings, files: ModelFile
     files.check_model_files(data, [option_names(EmbedSettings)[name] for name in given])
     if "n_iter" in given:
         given["solver"] = "fixed-point"
-    model = GPCA(**given) if files.model is None else load_model(files.model)
+    keep = files.keep_training_nodes
+    model = (
+        GPCA(**given, keep_training_nodes=keep) if files.model is None else load_model(files.model)
+    )
     if not isinstance(model, GPCA):
         raise InputError(f"{files.model} is a {type(model).__name__}; use gpcanet classify")
     model.set_params(memory_limit=files.memory_limit)
     model.check_parameters()
 
-    dataset = data.load(console)
-    if files.model is None:
+    if files.model is not None:
+        dataset, X, place = load_for_model(model, data, console)
+    else:
+        dataset = data.load(console)
         console.note(memory_note(model, dataset.graph, dataset.X))
     fit_results: dict[str, float] = {}
     with console.phase("embedding"):
         if files.model is not None:
-            Z = model.transform(select_features(model, dataset, console), graph=dataset.graph)
+            Z = model.transform(X, **place)
         else:
             # Validation labels in the embedding would bias a model selection that uses them.
             y = dataset.visible_labels(validation=False) if dataset.has_split else dataset.y

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError, UnknownNodeError
+from ..errors import InputError, MissingFeatureError, UnknownNodeError
 from .console import Console
 from .option_groups import option_names
 
 if TYPE_CHECKING:
     from ..datasets import Dataset
+    from ..graph import Graph
 
 #: Panels of the help.
 FILES, METHOD, TRAINING, RUN = "Your files", "Method", "Training", "Running"
@@ -150,6 +151,10 @@ class Input:
         bool,
         option(FILES, "--drop-unknown", help="Drop edges and labels of nodes without features."),
     ] = False
+    impute: Annotated[
+        bool,
+        option(FILES, "--impute", help="Fill in missing features from the neighbours of a node."),
+    ] = False
     data_dir: DataDir = None
     offline: Offline = False
 
@@ -162,14 +167,24 @@ class Input:
     def files(self) -> dict[str, Path | None]:
         return {"features": self.features, "edges": self.edges, "labels": self.labels}
 
-    def load(self, console: Console, *, numeric_labels: bool = False) -> Dataset:
-        """Read the dataset and print a summary."""
+    def load(
+        self, console: Console, known: Graph | None = None, *, numeric_labels: bool = False
+    ) -> Dataset:
+        """Read the dataset and print a summary; edges may name nodes of ``known``.
+
+        With ``known``, missing features remain NaN. Labels are classes or numbers.
+        """
         given = [path for path in self.files.values() if path is not None]
         if self.dataset is not None and given:
             raise InputError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
         with console.phase("reading"):
             named = self.dataset is not None
-            data = self._load_named() if named else self._load_files(numeric_labels)
+            data = self._load_named() if named else self._load_files(known, numeric_labels)
+        if self.impute and known is None:
+            from .missing_features import fill_missing
+
+            with console.phase("filling in missing features"):
+                data = fill_missing(data)
         console.note(f"{data.name}: {data.graph.summary()}, {data.X.shape[1]:,} features")
         for note in data.notes:
             if note not in console.warned:
@@ -189,7 +204,7 @@ class Input:
         # Without the option, the environment decides.
         return load(self.dataset, self.data_dir, offline=self.offline or None)
 
-    def _load_files(self, numeric_labels: bool) -> Dataset:
+    def _load_files(self, known: Graph | None, numeric_labels: bool) -> Dataset:
         from ..files import check_distinct_columns, load_files
 
         if self.features is None:
@@ -219,7 +234,11 @@ class Input:
                 neighbors=self.neighbors,
                 drop_unknown=self.drop_unknown,
                 numeric_labels=numeric_labels,
+                keep_missing=self.impute,
+                known=known,
             )
+        except MissingFeatureError as error:
+            raise InputError(f"{error.problem}; fill it in, or use --impute") from error
         except UnknownNodeError as error:
             advice = f"add it there or use --drop-unknown{error.hint}"
             raise InputError(f"{error.problem}; {advice}") from error

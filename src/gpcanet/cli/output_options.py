@@ -68,6 +68,14 @@ class ModelFiles(OutputFiles):
         Path | None,
         option(METHOD, "--model", help="Apply this saved model instead of fitting one."),
     ] = None
+    keep_training_nodes: Annotated[
+        bool,
+        option(
+            METHOD,
+            "--keep-training-nodes",
+            help="Save features and graph with the model, so that it can be applied to new nodes.",
+        ),
+    ] = False
     memory_limit: Annotated[
         str | None,
         option(
@@ -86,5 +94,7 @@ class ModelFiles(OutputFiles):
             )
         if self.model is not None and given:
             raise InputError(f"{self.model} has its own settings; leave out {', '.join(given)}")
+        if self.keep_training_nodes and self.save_model is None:
+            raise InputError("--keep-training-nodes applies to a saved model; give --save-model")
         self.check(data)
         check_distinct_files([self.output, self.save_model], [self.model])

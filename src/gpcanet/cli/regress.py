@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,11 @@ from ..estimators.regressor import GPCARegressor
 from ..estimators.serialization import load_model, save_model
 from ..files import write_values
 from .console import Console
-from .feature_names import select_features, store_feature_names
+from .feature_names import store_feature_names
 from .holdout import TEST_SHARE, check_labelled, hold_out_values
 from .metrics import NUMBER_METRICS, check_metric
 from .networks import is_network_file
+from .new_nodes import load_for_model
 from .option_groups import given_options, option_names
 from .options import HoldOutSettings, Input, RegressSettings
 from .output_options import ModelFiles
@@ -47,10 +47,12 @@ def run(
         _apply_saved_model(console, data, metric, files, files.model)
         return
     parameters["memory_limit"] = files.memory_limit
+    parameters["keep_training_nodes"] = files.keep_training_nodes
     model = GPCARegressor(**parameters)
     model.check_parameters()
 
-    dataset = _load(console, data)
+    dataset = data.load(console, numeric_labels=True)
+    _check_numbers(dataset)
     check_labelled(dataset)
     n_labeled = int(np.sum(dataset.y >= 0))
     console.note(memory_note(model, dataset.graph, dataset.X, n_labeled))
@@ -86,11 +88,9 @@ def run(
     _show(console, dataset, files, report, model, f"written{note}")
 
 
-def _load(console: Console, data: Input) -> Dataset:
-    dataset = data.load(console, numeric_labels=True)
+def _check_numbers(dataset: Dataset) -> None:
     if dataset.class_names is not None and dataset.class_names.dtype.kind != "f":
         raise InputError(f"{dataset.name} has classes, not numbers; use gpcanet classify")
-    return dataset
 
 
 def _targets(dataset: Dataset) -> np.ndarray:
@@ -117,10 +117,10 @@ def _apply_saved_model(
     for estimator in estimators:
         estimator.set_params(memory_limit=files.memory_limit)
     model.check_parameters()
-    dataset = _load(console, data)
-    X = select_features(model, dataset, console)
+    dataset, X, place = load_for_model(model, data, console, numeric_labels=True)
+    _check_numbers(dataset)
     with console.phase("predicting"):
-        predicted = model.predict(X, graph=dataset.graph)
+        predicted = model.predict(X, **place)
     targets = _targets(dataset)
     nodes = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
     report = None
@@ -129,7 +129,7 @@ def _apply_saved_model(
         mean = float(np.mean(targets[nodes]))
         report = RegressionReport(targets[nodes], predicted[nodes], mean, description, metric)
     with console.phase("writing"):
-        _write(data, replace(dataset, X=X), files, predicted)
+        _write(data, dataset, files, predicted)
     _show(console, dataset, files, report, model, "written")
 
 

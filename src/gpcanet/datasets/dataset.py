@@ -55,6 +55,9 @@ class Dataset:
         Sentences about what was assumed or dropped while reading files.
     about : About or None
         Source, licence and citation.
+    neighborhood : Graph or None
+        The graph with further nodes, after its own, that edges name and whose features are
+        elsewhere: the training nodes of a model. None if there are none.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Dataset:
     feature_names: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     about: About | None = None
+    neighborhood: Graph | None = None
 
     def __repr__(self) -> str:
         """The name, the graph and sizes, without the arrays."""

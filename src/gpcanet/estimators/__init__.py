@@ -2,6 +2,7 @@
 
 from .classifier import GPCAClassifier
 from .gpca import GPCA
+from .imputer import GraphImputer
 from .path import GPCAPath
 from .regressor import GPCARegressor
 from .serialization import load_model, save_model
@@ -11,6 +12,7 @@ __all__ = [
     "GPCAClassifier",
     "GPCAPath",
     "GPCARegressor",
+    "GraphImputer",
     "load_model",
     "save_model",
 ]

@@ -38,7 +38,7 @@ from ._memory_plan import (
     plan_memory,
     reordering_pays,
 )
-from .training_nodes import TrainingNodes
+from .training_nodes import TrainingNodes, check_keep
 from .validation import check_features, check_ghost_labels
 
 #: Largest alpha. Beyond it rounding errors hide the effect of alpha.
@@ -72,6 +72,7 @@ class Parameters:
     eigen_solver: str = "auto"
     precision: str = "full"
     memory_limit: int | str | None = None
+    keep_training_nodes: bool | None = None
 
     @classmethod
     def of(cls, estimator: Any, **values: Any) -> Parameters:
@@ -104,6 +105,7 @@ class Parameters:
             raise InputError("precision='half' with normalization='rw' requires ghost='balanced'")
         if self.memory_limit is not None:
             parse_bytes(self.memory_limit)
+        check_keep(self.keep_training_nodes)
         check_number("max_iter", self.max_iter, 1, integer=True, advice="the default is 1000")
         if self.tol is not None:
             check_number("tol", self.tol, 1e-15, 0.5, advice="use tol=None for the default")
@@ -225,13 +227,10 @@ class TrainingData(NamedTuple):
         """The graph on the rows of X, in their order."""
         return row_subgraph(self.graph, self.nodes)
 
-    def attributes(self, *, beta: float) -> dict[str, Any]:
+    def attributes(self, *, beta: float, keep: bool | None) -> dict[str, Any]:
         """Learned attributes that depend on the data alone."""
         labels = self.labels if beta > 0 else None
-        kept = None
-        if self.nodes is not None or labels is not None:
-            rows = None if self.nodes is None else self.X
-            kept = TrainingNodes(self.graph, self.nodes, rows, labels)
+        kept = TrainingNodes.kept(self.graph, self.nodes, self.X, labels, keep=keep)
         return {
             "n_nodes_in_": self.graph.n_nodes if self.has_graph else None,
             "matched_by_id_": self.matched_by_id,

@@ -26,7 +26,7 @@ from ._stacking import (
     residual_gains,
 )
 from .gpca import GPCA
-from .training_nodes import TrainingNodes
+from .training_nodes import TrainingNodes, check_keep, join_training_rows
 from .validation import check_features, check_weights
 
 #: Values tried for feature_scaling="auto".
@@ -60,6 +60,7 @@ class StackedRidge(BaseEstimator):
         max_iter: int = 1000,
         precision: str = "full",
         memory_limit: int | str | None = None,
+        keep_training_nodes: bool | None = None,
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -71,6 +72,7 @@ class StackedRidge(BaseEstimator):
         self.max_iter = max_iter
         self.precision = precision
         self.memory_limit = memory_limit
+        self.keep_training_nodes = keep_training_nodes
 
     def check_parameters(self) -> None:
         """Raise if a parameter has a value that is not allowed."""
@@ -84,6 +86,7 @@ class StackedRidge(BaseEstimator):
             value = getattr(self, name)
             if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
                 raise InputError(f"{name}={value!r} must be True, False or 'auto'")
+        check_keep(self.keep_training_nodes)
         Parameters.of(self.make_gpca(float(alphas[0])))
 
     # -- fit ------------------------------------------------------------------------------
@@ -153,10 +156,10 @@ class StackedRidge(BaseEstimator):
                 predicted += gains * propagate(subgraph, residuals, alpha)
         self.propagate_residuals_ = bool(self.residual_gains_.any())
         self.left_out_r2_ = left_out_r2(Y[labeled], left_out[labeled], stack.weights)
-        self.training_nodes_ = None
-        if nodes is not None or self.propagate_residuals_:
-            rows = None if nodes is None else X
-            self.training_nodes_ = TrainingNodes(graph, nodes, rows, residuals)
+        kept = residuals if self.propagate_residuals_ else None
+        self.training_nodes_ = TrainingNodes.kept(
+            graph, nodes, X, kept, keep=self.keep_training_nodes
+        )
         self.n_iter_ = max([1, *(gpca.n_iter_ for gpca in self.gpca_ if gpca is not None)])
         return predicted, left_out
 
@@ -197,6 +200,8 @@ class StackedRidge(BaseEstimator):
         return GPCA(
             self.n_components, alpha=alpha, normalization=self.normalization, tol=self.tol,
             max_iter=self.max_iter, precision=self.precision, memory_limit=self.memory_limit,
+            # Predictions add the training rows themselves.
+            keep_training_nodes=False if self.keep_training_nodes is False else None,
         )  # fmt: skip
 
     # -- predict --------------------------------------------------------------------------
@@ -208,10 +213,7 @@ class StackedRidge(BaseEstimator):
         X = check_features(self, X, reset=False)
         n_rows = X.shape[0]
         graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
-        known = None if self.training_nodes_ is None else self.training_nodes_.in_graph(graph)
-        residuals = None
-        if known is not None:
-            X, nodes, residuals = known.with_training_nodes(X, nodes)
+        X, graph, nodes, residuals = join_training_rows(self.training_nodes_, X, graph, nodes)
         embeddings = [
             scaling.transform(X)
             if gpca is None

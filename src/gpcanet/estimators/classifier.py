@@ -29,7 +29,7 @@ from ._problem import LARGEST_ALPHA, Parameters, check_n_components
 from .gpca import GPCA
 from .heads import correct_and_smooth
 from .path import GPCAPath
-from .training_nodes import TrainingNodes
+from .training_nodes import TrainingNodes, check_keep, join_training_rows
 from .validation import as_user_errors, check_features, check_held_out, check_labels, check_weights
 
 #: Parameters that GPCAPath shares with GPCA.
@@ -68,6 +68,10 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         Number of cross-validation folds.
     random_state : int, RandomState instance or None, default=0
         Determines the folds.
+    keep_training_nodes : bool, default=None
+        Whether the fitted object, also when saved, keeps X and the graph, so that new nodes can be
+        predicted from their own rows and edges. By default they are kept if ``nodes`` is passed
+        or rows have ids.
     beta, normalization, ghost, solver, n_iter, tol, max_iter, eigen_solver, precision, memory_limit
         As in :class:`GPCA`; the memory limit holds for one embedding at a time. With
         ``beta > 0``, held-out labels add no ghost edges, so every fold has its own embeddings.
@@ -91,7 +95,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     scaler_ : object
         The fitted feature scaling.
     training_nodes_ : object or None
-        Training nodes and labels, if ``correct_and_smooth_`` is true.
+        Rows, labels and graph of ``fit`` that predictions need.
     n_iter_ : int
         Largest number of solver iterations of the embeddings.
     n_nodes_in_ : int or None
@@ -151,6 +155,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         eigen_solver: str = "auto",
         precision: str = "full",
         memory_limit: int | str | None = None,
+        keep_training_nodes: bool | None = None,
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -171,6 +176,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.eigen_solver = eigen_solver
         self.precision = precision
         self.memory_limit = memory_limit
+        self.keep_training_nodes = keep_training_nodes
 
     def fit(
         self, X: Any, y: Any, *, graph: Any = None, nodes: Any = None, validation: Any = None
@@ -231,6 +237,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """Predict class probabilities for the nodes of any graph.
 
+        If ``fit`` has kept the training nodes, X may hold new nodes alone; ``graph`` contains these
+        and the training nodes, as in :meth:`GPCA.transform`.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_nodes, n_features)
@@ -249,10 +258,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=False)
         n_rows = X.shape[0]
         graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
+        X, graph, nodes, codes = join_training_rows(self.training_nodes_, X, graph, nodes)
         X = self.scaler_.transform(X)
-        known = None if self.training_nodes_ is None else self.training_nodes_.in_graph(graph)
-        if known is not None:
-            X, nodes, codes = known.with_training_nodes(X, nodes)
         probabilities = np.mean(
             [
                 head.predict_proba(gpca.transform(X, graph=graph, nodes=nodes))
@@ -260,7 +267,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             ],
             axis=0,
         )
-        if known is not None:
+        if codes is not None and self.correct_and_smooth_:
             subgraph = row_subgraph(graph, nodes)
             probabilities = correct_and_smooth(subgraph, probabilities, codes)
         return probabilities[:n_rows]
@@ -327,6 +334,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError(f"{name}={value!r} must be True, False or 'auto'")
         if not (isinstance(self.C, str) and self.C == "auto"):
             check_number("C", self.C, 1e-12, advice="use C='auto' to choose it by accuracy")
+        check_keep(self.keep_training_nodes)
         check_number("cv", self.cv, 2, integer=True, advice="5 is the default")
         Parameters.of(make_gpca(self, float(alphas[0])))
 
@@ -361,12 +369,10 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.heads_ = [head for _, head in fitted]
         self.n_iter_ = max(gpca.n_iter_ for gpca in self.gpca_)
         # Training labels are needed at prediction time only for correct-and-smooth.
-        self.training_nodes_: TrainingNodes | None = None
-        if self.correct_and_smooth_:
-            nodes = evaluator.nodes
-            rows = None if nodes is None else evaluator.scaled(chosen.feature_scaling)
-            codes = evaluator.training_codes(train)
-            self.training_nodes_ = TrainingNodes(evaluator.graph, nodes, rows, codes)
+        codes = evaluator.training_codes(train) if self.correct_and_smooth_ else None
+        self.training_nodes_ = TrainingNodes.kept(
+            evaluator.graph, evaluator.nodes, evaluator.X, codes, keep=self.keep_training_nodes
+        )
         distributions = evaluator.probabilities(chosen, train, smooth=self.correct_and_smooth_)
         self.label_distributions_ = distributions
         self.transduction_ = self.classes_[distributions.argmax(axis=1)]
@@ -388,7 +394,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         strategy = Parameters.of(first).strategy(X, k)
         if len(alphas) > 1 and has_defaults and strategy == "lanczos":
             shared = {name: getattr(self, name) for name in PATH_PARAMETERS}
-            path = GPCAPath(alphas=alphas, betas=(self.beta,), **shared)
+            keep = first.keep_training_nodes
+            path = GPCAPath(alphas=alphas, betas=(self.beta,), keep_training_nodes=keep, **shared)
             path.fit(X, y, graph=graph, nodes=nodes)
             for alpha in alphas:
                 yield alpha, *path.fitted(alpha, self.beta)
@@ -405,5 +412,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
 
 def make_gpca(classifier: GPCAClassifier, alpha: float) -> GPCA:
     """An unfitted GPCA with the parameters of a classifier and this alpha."""
-    names = [name for name in GPCA().get_params() if name != "alpha"]
-    return GPCA(alpha=alpha, **{name: getattr(classifier, name) for name in names})
+    own = ("alpha", "keep_training_nodes")
+    names = [name for name in GPCA().get_params() if name not in own]
+    # The classifier adds the training rows itself.
+    keep = False if classifier.keep_training_nodes is False else None
+    parameters = {name: getattr(classifier, name) for name in names}
+    return GPCA(alpha=alpha, keep_training_nodes=keep, **parameters)

@@ -14,6 +14,7 @@ from ..linalg import times_power_of_two
 from ._alignment import RowIndex, check_graph, row_subgraph
 from ._fit import Fit
 from ._problem import Parameters, Problem, TrainingData, check_n_components
+from .training_nodes import join_training_rows
 from .validation import as_user_errors, check_features
 
 logger = logging.getLogger("gpcanet")
@@ -77,6 +78,10 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         times (it may be memory-mapped), and Z is a memory map of a temporary file in ``TMPDIR``.
         The result is the same up to rounding. The error for a limit that is too small states the
         smallest possible one. Compiled code takes another 60 MiB.
+    keep_training_nodes : bool, optional
+        Whether the fitted object, also when saved, keeps X and the graph, so that ``transform``
+        can embed new nodes from their own rows and edges. By default they are kept if ``nodes``
+        is passed or rows have ids.
 
     Attributes
     ----------
@@ -105,7 +110,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     matched_by_id_ : bool
         Whether the rows of a DataFrame were matched with the node ids.
     training_nodes_ : TrainingNodes or None
-        Rows and labels that ``transform`` needs for nodes of the same graph.
+        Rows, labels and graph of ``fit`` that ``transform`` needs.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -119,10 +124,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     in any order; an index that does not match is an error.
 
     In cross-validation scikit-learn splits X but passes a ``Graph`` on unchanged. Pass
-    ``nodes=np.arange(len(X))`` as well: it is split like X and gives the position of each row. A
-    model that was fitted with ``nodes``, or on rows with ids, keeps these rows: they are the
-    neighbours of other rows that are transformed later. Both ``graph`` and ``nodes`` are requested
-    by default when metadata routing is enabled.
+    ``nodes=np.arange(len(X))`` as well: it is split like X and gives the position of each row. The
+    training rows are kept then: they are the neighbours of rows that are transformed later. Both
+    ``graph`` and ``nodes`` are requested by default when metadata routing is enabled.
 
     Examples
     --------
@@ -156,6 +160,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         eigen_solver: str = "auto",
         precision: str = "full",
         memory_limit: int | str | None = None,
+        keep_training_nodes: bool | None = None,
     ) -> None:
         self.n_components = n_components
         self.alpha = alpha
@@ -169,6 +174,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.eigen_solver = eigen_solver
         self.precision = precision
         self.memory_limit = memory_limit
+        self.keep_training_nodes = keep_training_nodes
 
     def fit(self, X: Any, y: Any = None, *, graph: Any = None, nodes: Any = None) -> Self:
         """Learn the components W.
@@ -208,7 +214,8 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             logger.info("fitting GPCA on %s, %d features", summary, data.X.shape[1])
         fit = Fit(problem)
         eigenpairs, embedding = fit.run()
-        self.__dict__.update(fit.learned(eigenpairs, embedding) | data.attributes(beta=self.beta))
+        kept = data.attributes(beta=self.beta, keep=self.keep_training_nodes)
+        self.__dict__.update(fit.learned(eigenpairs, embedding) | kept)
         return times_power_of_two(embedding.Z, problem.exponent)
 
     def check_parameters(self) -> None:
@@ -222,9 +229,15 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """Embed the nodes of any graph: Z = (I + alpha L)^-1 (X - mean_) W.
 
-        On the graph of ``fit`` the labels of ``fit`` are used again; on another graph all nodes
-        are unlabelled. If X holds only some nodes of the graph of ``fit``, the rows kept by
-        ``fit`` are their neighbours. A model that was fitted with a graph requires one here.
+        On a graph that contains the graph of ``fit`` the labels of ``fit`` are used again; on
+        another graph all nodes are unlabelled. A model that was fitted with a graph requires one
+        here.
+
+        If ``fit`` has kept the training nodes, X may hold new nodes alone. Then ``graph`` contains
+        these nodes and the training nodes: matched by id, or else the training nodes are the first
+        ones, and ``nodes`` are the positions of the rows of X. A graph with ids need not list the
+        edges of ``fit`` again. The result equals the rows of these nodes in the embedding of the
+        whole graph.
         """
         check_is_fitted(self)
         parameters = Parameters.of(self)
@@ -232,17 +245,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = check_features(self, X, reset=False)
         n_rows = X.shape[0]
         graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
-        known = None if self.training_nodes_ is None else self.training_nodes_.in_graph(graph)
-        labels = None
-        if known is not None:
-            X, nodes, labels = known.with_training_nodes(X, nodes)
-        knows_others = known is not None and known.X is not None
-        if nodes is not None and len(nodes) < graph.n_nodes and not knows_others:
-            raise InputError(
-                f"X has {n_rows} of the {graph.n_nodes} nodes of the graph, and fit has kept no "
-                f"rows of the others; pass all rows of X, or fit with nodes= (np.arange(len(X)) "
-                f"for all), or pass graph.subgraph(nodes) to embed these nodes alone"
-            )
+        X, graph, nodes, labels = join_training_rows(self.training_nodes_, X, graph, nodes)
         problem = Problem(
             parameters, row_subgraph(graph, nodes), X, labels, n_components=self.n_components_,
             strategy="transform", mean=self.mean_,

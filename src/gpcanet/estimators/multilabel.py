@@ -24,7 +24,7 @@ class GPCAMultiLabelClassifier(ClassifierMixin, StackedRidge):
     Parameters
     ----------
     n_components, alpha, feature_scaling, boosting, propagate_residuals, normalization, tol, \
-max_iter, precision, memory_limit
+max_iter, precision, memory_limit, keep_training_nodes
         As in :class:`GPCARegressor`.
 
     Attributes

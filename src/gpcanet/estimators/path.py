@@ -33,7 +33,7 @@ class GPCAPath(BaseEstimator):
         The values that ``fit`` computes; every alpha between them can be requested later.
     betas : sequence of float
         The values of beta.
-    normalization, ghost, tol, max_iter
+    normalization, ghost, tol, max_iter, keep_training_nodes
         As in :class:`GPCA`.
 
     Attributes
@@ -83,6 +83,7 @@ class GPCAPath(BaseEstimator):
         ghost: str = "balanced",
         tol: float | None = None,
         max_iter: int = 1000,
+        keep_training_nodes: bool | None = None,
     ) -> None:
         self.n_components = n_components
         self.alphas = alphas
@@ -91,6 +92,7 @@ class GPCAPath(BaseEstimator):
         self.ghost = ghost
         self.tol = tol
         self.max_iter = max_iter
+        self.keep_training_nodes = keep_training_nodes
 
     def fit(self, X: Any, y: Any = None, *, graph: Any = None, nodes: Any = None) -> Self:
         """Compute the components for all alphas and betas.
@@ -118,7 +120,7 @@ class GPCAPath(BaseEstimator):
                 f"n_components={k} must be an integer: a path has one width for all pairs"
             )
         self._problem = Problem(parameters, data.row_graph, data.X, data.labels, n_components=k)
-        learned = data.attributes(beta=0.0)
+        learned = data.attributes(beta=0.0, keep=False)
         self.n_nodes_in_, self.matched_by_id_ = learned["n_nodes_in_"], learned["matched_by_id_"]
         self.n_components_ = k
         self._range, self._betas = (min(alphas), max(alphas)), betas
@@ -156,6 +158,7 @@ class GPCAPath(BaseEstimator):
         model = GPCA(
             self.n_components, alpha=alpha, beta=beta, normalization=self.normalization,
             ghost=self.ghost, tol=self.tol, max_iter=self.max_iter,
+            keep_training_nodes=self.keep_training_nodes,
         )  # fmt: skip
         seen = {
             name: getattr(self, name)
@@ -163,7 +166,8 @@ class GPCAPath(BaseEstimator):
             if hasattr(self, name)
         }
         learned = fit.learned(eigenpairs, embedding._replace(residual=residual))
-        model.__dict__.update(seen | learned | self._data.attributes(beta=beta))
+        kept = self._data.attributes(beta=beta, keep=self.keep_training_nodes)
+        model.__dict__.update(seen | learned | kept)
         return model, times_power_of_two(embedding.Z, self._problem.exponent)
 
     def _share(self, alphas: list[float], betas: list[float]) -> Resolvents | None:

@@ -41,6 +41,10 @@ class GPCARegressor(RegressorMixin, StackedRidge):
         effect on the graph of ``fit`` only.
     normalization, tol, max_iter, precision, memory_limit
         As in :class:`GPCA`; the memory limit holds for one embedding at a time.
+    keep_training_nodes : bool, default=None
+        Whether the fitted object, also when saved, keeps X and the graph, so that new nodes can be
+        predicted from their own rows and edges. By default they are kept if ``nodes`` is passed
+        or rows have ids.
 
     Attributes
     ----------
@@ -63,7 +67,7 @@ class GPCARegressor(RegressorMixin, StackedRidge):
     n_targets_ : int or None
         Number of targets; None if y has one dimension.
     training_nodes_ : object or None
-        Training nodes and residuals, if predictions need them.
+        Rows, residuals and graph of ``fit`` that predictions need.
     n_iter_ : int
         Largest number of solver iterations of the embeddings.
     n_nodes_in_ : int or None
@@ -124,6 +128,9 @@ class GPCARegressor(RegressorMixin, StackedRidge):
 
     def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """Predict the targets for the nodes of any graph.
+
+        If ``fit`` has kept the training nodes, X may hold new nodes alone; ``graph`` contains these
+        and the training nodes, as in :meth:`GPCA.transform`.
 
         Parameters
         ----------

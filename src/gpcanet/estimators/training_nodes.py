@@ -1,9 +1,9 @@
-"""TrainingNodes: what a fitted estimator keeps of the nodes it was fitted on."""
+"""What a fitted estimator keeps of its training nodes, and new nodes that are joined to them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,9 +14,22 @@ from ..graph.node_ids import find_positions
 from ..utils.labels import UNLABELED
 
 
+class JoinedRows(NamedTuple):
+    """Rows of X, then those training rows that are their neighbours.
+
+    ``nodes`` are their positions in ``graph``; None if row i is node i. ``labels`` are those of
+    ``fit``; None if the graph does not contain the training nodes.
+    """
+
+    X: Any
+    graph: Graph
+    nodes: np.ndarray | None
+    labels: np.ndarray | None
+
+
 @dataclass(frozen=True)
 class TrainingNodes:
-    """Graph, node positions, features and labels of ``fit``, for use on the same graph.
+    """Graph, node positions, features and labels of ``fit``.
 
     ``nodes`` is None if row i is node i; ``X`` is None if the rows of X were not kept.
     """
@@ -26,27 +39,47 @@ class TrainingNodes:
     X: Any
     labels: np.ndarray | None
 
-    def in_graph(self, graph: Graph) -> TrainingNodes | None:
-        """The training nodes with their positions in another graph; None if it is not the same.
+    @classmethod
+    def kept(
+        cls,
+        graph: Graph,
+        nodes: np.ndarray | None,
+        X: Any,
+        labels: np.ndarray | None,
+        *,
+        keep: bool | None,
+    ) -> TrainingNodes | None:
+        """What ``keep_training_nodes=keep`` keeps; None if that is nothing.
 
-        The same graph may have its nodes in another order; they are matched by id.
+        By default rows are kept if positions in the graph were given, as in cross-validation.
+        """
+        keep = nodes is not None if keep is None else keep
+        if not keep and labels is None:
+            return None
+        return cls(graph, nodes, X if keep else None, labels)
+
+    def in_graph(self, graph: Graph) -> TrainingNodes | None:
+        """The training nodes with their positions in another graph that contains them.
+
+        That is the graph of ``fit`` with further nodes and edges, or with its nodes in another
+        order. Nodes are matched by id; without ids, the training nodes are the first ones. None if
+        an edge of ``fit`` is missing, or if ``fit`` had no edges to recognise its graph by.
         """
         if graph.is_same(self.graph):
             return self
-        if graph.node_ids is None or self.graph.node_ids is None:
+        n_nodes = self.graph.n_nodes
+        if graph.n_nodes < n_nodes or self.graph.n_edges == 0:
             return None
-        if graph.n_nodes != self.graph.n_nodes:
+        places = np.arange(n_nodes)
+        if graph.node_ids is not None and self.graph.node_ids is not None:
+            try:
+                places = find_positions(graph.node_ids, self.graph.node_ids, "fit", "the graph")
+            except InputError:
+                return None
+        if not _contains(graph.subgraph(places), self.graph):
             return None
-        try:
-            order = find_positions(self.graph.node_ids, graph.node_ids, "graph", "fit")
-        except InputError:
-            return None
-        if not graph.is_same(self.graph.subgraph(order)):
-            return None
-        if self.nodes is not None:
-            return replace(self, graph=graph, nodes=np.argsort(order)[self.nodes])
-        labels = None if self.labels is None else self.labels[order]
-        return replace(self, graph=graph, labels=labels)
+        nodes = places if self.nodes is None else places[self.nodes]
+        return replace(self, graph=graph, nodes=nodes)
 
     def with_training_nodes(
         self, X: np.ndarray | sp.csr_array, nodes: np.ndarray | None
@@ -59,12 +92,102 @@ class TrainingNodes:
             labels[slice(None) if self.nodes is None else self.nodes] = self.labels
         if nodes is None:
             return X, None, labels
-        if self.nodes is not None and self.X is not None:
-            others = ~np.isin(self.nodes, nodes)
-            nodes = np.concatenate([nodes, self.nodes[others]])
+        if self.X is not None:
+            own = np.arange(self.graph.n_nodes) if self.nodes is None else self.nodes
+            others = ~np.isin(own, nodes)
+            nodes = np.concatenate([nodes, own[others]])
             rows = self.X[others].astype(X.dtype)
             if sp.issparse(X):
                 X = sp.vstack([X, sp.csr_array(rows)], format="csr")
             else:
                 X = np.vstack([X, rows.toarray() if sp.issparse(rows) else rows])
         return X, nodes, labels[nodes]
+
+    def united_with(
+        self, graph: Graph, nodes: np.ndarray
+    ) -> tuple[TrainingNodes, Graph, np.ndarray]:
+        """The training nodes in the union of their graph and another one with node ids.
+
+        Also returns the union, and the positions of ``nodes`` of the other graph in it.
+        """
+        union = self.graph.union(graph)
+        own = np.arange(self.graph.n_nodes) if self.nodes is None else self.nodes
+        places = union.positions(graph.node_ids)
+        return replace(self, graph=union, nodes=own), union, places[nodes]
+
+
+def check_keep(keep: Any) -> None:
+    """Raise unless ``keep_training_nodes`` is True, False or None."""
+    if keep is not None and not isinstance(keep, bool):
+        raise InputError(
+            f"keep_training_nodes={keep!r} must be True, False, or None to keep them if nodes= is "
+            f"passed or rows have ids"
+        )
+
+
+def join_training_rows(
+    training: TrainingNodes | None, X: Any, graph: Graph, nodes: np.ndarray | None
+) -> JoinedRows:
+    """Complete rows of X by the training rows that are their neighbours.
+
+    If X has all nodes of the graph, nothing is added, and labels are those of the training nodes
+    that the graph contains. Otherwise the other nodes must be training nodes whose rows were kept.
+    The graph may lack edges between training nodes if all nodes have ids: those of ``fit`` are
+    added.
+    """
+    known = None if training is None else training.in_graph(graph)
+    if nodes is None or len(nodes) == graph.n_nodes:
+        if known is None:
+            return JoinedRows(X, graph, nodes, None)
+        X, nodes, labels = known.with_training_nodes(X, nodes)
+        return JoinedRows(X, graph, nodes, labels)
+    shown = f"X has {X.shape[0]} of the {graph.n_nodes} nodes of the graph"
+    if training is None or training.X is None:
+        raise InputError(
+            f"{shown}, and fit has kept no rows of the others; pass all rows of X, or fit with "
+            f"keep_training_nodes=True, or pass graph.subgraph(nodes) to use these nodes alone"
+        )
+    if known is None:
+        if graph.node_ids is None or training.graph.node_ids is None:
+            raise InputError(
+                f"{shown}, which does not contain the graph of fit; without node ids its first "
+                f"{training.graph.n_nodes} nodes must be those of fit with all their edges: pass "
+                f"training_nodes_.graph.union(graph), or all rows of X"
+            )
+        known, graph, nodes = training.united_with(graph, nodes)
+    _check_new_nodes(training, known, graph, nodes)
+    X, nodes, labels = known.with_training_nodes(X, nodes)
+    return JoinedRows(X, graph, nodes, labels)
+
+
+def _check_new_nodes(
+    training: TrainingNodes, known: TrainingNodes, graph: Graph, nodes: np.ndarray
+) -> None:
+    """Raise if a node that is not in the graph of fit has no row."""
+    if graph.n_nodes == training.graph.n_nodes:
+        return
+    has_row = np.zeros(graph.n_nodes, bool)
+    has_row[nodes] = True
+    if graph.node_ids is None or training.graph.node_ids is None:
+        has_row[: training.graph.n_nodes] = True
+    else:
+        has_row[graph.positions(training.graph.node_ids)] = True
+    if has_row.all():
+        return
+    first = int(np.argmin(has_row))
+    name = first if graph.node_ids is None else graph.node_ids[[first]].tolist()[0]
+    raise InputError(
+        f"node {name!r} of the graph has no row in X and is not a node of fit; give its row, or "
+        f"leave the node out of the graph"
+    )
+
+
+def _contains(graph: Graph, part: Graph) -> bool:
+    """Whether a graph has all edges of another one on the same nodes, with their weights."""
+    if graph.is_same(part):
+        return True
+    if graph.n_edges < part.n_edges:
+        return False
+    edges = part.adjacency
+    shared = graph.adjacency.multiply(edges != 0)
+    return shared.nnz == edges.nnz and bool((shared != edges).nnz == 0)

@@ -35,14 +35,14 @@ def as_user_errors() -> Iterator[None]:
         raise InputTypeError(" ".join(str(error).split())) from None
 
 
-def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return X as a finite float array or canonical csr_array.
+def check_features(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) -> Any:
+    """Return X as a finite float array or canonical csr_array; NaN only with ``allow_nan``.
 
     Sets the number and names of features on the estimator (``reset``), or compares them.
     """
     if np.ma.is_masked(X):
         raise InputError(
-            "X has masked values; fill them in (X.filled, sklearn.impute.SimpleImputer) or drop "
+            "X has masked values; fill them in (gpcanet.GraphImputer on X.filled(np.nan)) or drop "
             "these nodes"
         )
     _check_columns(X)
@@ -56,7 +56,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
             ensure_all_finite=False,  # check_finite reports the position
             ensure_min_samples=2 if reset else 1,
         )
-    check_finite(X)
+    check_finite(X, allow_nan=allow_nan)
     if not sp.issparse(X):
         return X
     X = sp.csr_array(X)
@@ -83,14 +83,14 @@ def _check_columns(X: Any) -> None:
                 ) from None
 
 
-def check_finite(X: Any) -> None:
-    """Raise if X has NaN or infinite values, with the position of the first."""
+def check_finite(X: Any, *, allow_nan: bool = False) -> None:
+    """Raise if X has infinite values or NaN, with the position of the first."""
     values = X.data if sp.issparse(X) else X
     # A finite sum means finite entries. If it overflows, the entries are checked one by one.
     with np.errstate(all="ignore"):
         if np.isfinite(np.sum(values, dtype=np.float64)):
             return
-    wrong = ~np.isfinite(values)
+    wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
     if not wrong.any():
         return
     if sp.issparse(X):
@@ -101,9 +101,13 @@ def check_finite(X: Any) -> None:
         row, column = (int(i) for i in np.unravel_index(np.argmax(wrong), X.shape))
         value = X[row, column]
     what = "NaN" if np.isnan(value) else "infinity (inf)"
+    counted = "infinite values" if allow_nan else "NaN or infinite values"
+    advice = "correct them"
+    if not allow_nan:
+        advice = "fill them in (gpcanet.GraphImputer, sklearn.impute.SimpleImputer)"
     raise InputError(
-        f"X contains {what} at row {row}, column {column} ({wrong.sum()} NaN or infinite values "
-        f"in all); fill them in (sklearn.impute.SimpleImputer) or drop these nodes"
+        f"X contains {what} at row {row}, column {column} ({wrong.sum()} {counted} in all); "
+        f"{advice} or drop these nodes"
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from ..errors import DataError
+from ..errors import DataError, MissingFeatureError
 from .arrays import ARRAY_SUFFIXES, read_arrays
 from .column_roles import LABEL_NAMES, ColumnRoles
 from .id_columns import NodeIds, read_ids, row_positions
@@ -47,12 +47,17 @@ class Features:
         return self.table is not None and self.has_header and self.table.starts_with_numbers
 
 
-def read_features(path: Path, roles: ColumnRoles, *, labels: Labels | None = None) -> Features:
-    """Read features, and the labels of the same file unless labels are given."""
+def read_features(
+    path: Path, roles: ColumnRoles, *, labels: Labels | None = None, keep_missing: bool = False
+) -> Features:
+    """Read features, and the labels of the same file unless labels are given.
+
+    Missing numbers are NaN in X with ``keep_missing``, and an error without.
+    """
     suffix = suffix_of(path)
     if suffix in TABLE_SUFFIXES:
         table = read_table(path, as_text=roles.is_text, header_may_be_numbers=True)
-        nodes = _from_table(table, roles, labels)
+        nodes = _from_table(table, roles, labels, keep_missing)
     elif suffix in ARRAY_SUFFIXES:
         nodes = _from_arrays(path, roles, labels)
     elif suffix == ".h5ad":
@@ -65,10 +70,14 @@ def read_features(path: Path, roles: ColumnRoles, *, labels: Labels | None = Non
     if 0 in nodes.X.shape:
         missing = "row" if nodes.X.shape[0] == 0 else "column of features"
         raise DataError(f"{path} has no {missing}; give at least one")
+    if nodes.table is None and not keep_missing:
+        _check_missing(nodes)
     return nodes
 
 
-def _from_table(table: Table, roles: ColumnRoles, labels: Labels | None) -> Features:
+def _from_table(
+    table: Table, roles: ColumnRoles, labels: Labels | None, keep_missing: bool
+) -> Features:
     label = None  # of the other file
     # pandas writes numbers for columns without names: 0 in one file is not 0 in another.
     if labels is not None and labels.ids.table.has_header and not labels.name.isdigit():
@@ -76,7 +85,7 @@ def _from_table(table: Table, roles: ColumnRoles, labels: Labels | None) -> Feat
     names = roles.find_features(table, label_of_other_file=label)
     ids = find_ids(table, roles)
     found, split = _labels_and_split(table, ids, roles, labels)
-    X = _matrix(table, names)
+    X = _matrix(table, names, keep_missing)
     # The numbers of a list column have no names.
     feature_names = np.array(names, object) if X.shape[1] == len(names) else None
     shared = [name for name in table.names if name == label and name != roles.label]
@@ -108,22 +117,43 @@ def _labels_and_split(
     return found, split
 
 
-def _matrix(table: Table, names: Sequence[str]) -> np.ndarray:
-    columns = [table.numbers(name) for name in names]
+def _matrix(table: Table, names: Sequence[str], keep_missing: bool) -> np.ndarray:
+    columns = [table.numbers(name, null_as_nan=True) for name in names]
     widths = [1 if column.ndim == 1 else column.shape[1] for column in columns]
     dtype = np.result_type(np.float32, *(column.dtype for column in columns))
     X = np.empty((table.n_rows, sum(widths)), dtype)
     begin = 0
     for name, column, width in zip(names, columns, widths, strict=True):
-        finite = np.isfinite(column)
-        if not finite.all():
-            row = int(np.argwhere(~finite)[0][0])
+        missing, infinite = np.isnan(column), np.isinf(column)
+        if missing.any() and not keep_missing:
+            row = int(np.argwhere(missing)[0][0])
+            raise MissingFeatureError(
+                f"{table.place(row)}: the number in column {name!r} is missing"
+            )
+        if infinite.any():
+            row = int(np.argwhere(infinite)[0][0])
             raise DataError(
                 f"{table.place(row)}: {column[row]} in column {name!r} is not finite; replace it"
             )
         X[:, begin : begin + width] = column.reshape(table.n_rows, width)
         begin += width
     return X
+
+
+def _check_missing(nodes: Features) -> None:
+    """Raise if a feature of a file without lines is NaN."""
+    X: Any = nodes.X
+    missing = np.isnan(X.data if sp.issparse(X) else X)
+    if not missing.any():
+        return
+    if sp.issparse(X):
+        entry = int(np.argmax(missing))
+        row = int(np.searchsorted(X.indptr, entry, side="right")) - 1
+        column = int(X.indices[entry])
+    else:
+        row, column = (int(i) for i in np.argwhere(missing)[0])
+    name = column if nodes.names is None else nodes.names[column]
+    raise MissingFeatureError(f"{nodes.path}, row {row}: the number in column {name!r} is missing")
 
 
 def _from_arrays(path: Path, roles: ColumnRoles, labels: Labels | None) -> Features:

@@ -22,6 +22,7 @@ from .column_roles import ColumnRoles, check_distinct_columns
 from .edges import Edges, check_adjacency, read_edges
 from .features import Features, read_features
 from .id_columns import NodeIds, check_unique, to_common_type
+from .known_nodes import append_known_nodes
 from .labels import Labels, read_labels
 from .paths import suffix_of
 from .tables import TEXT_SUFFIXES, Table
@@ -42,6 +43,8 @@ def load_files(
     neighbors: int | None = None,
     drop_unknown: bool = False,
     numeric_labels: bool = False,
+    keep_missing: bool = False,
+    known: Graph | None = None,
 ) -> Dataset:
     """Load a dataset from files. Its nodes are the rows of the features, in their order.
 
@@ -80,6 +83,11 @@ def load_files(
     numeric_labels : bool, default=False
         Whether labels are numbers to predict: ``targets`` of the dataset has them, NaN for empty
         cells, NA and similar words. Then -1 is a number like any other.
+    keep_missing : bool, default=False
+        Whether missing features (empty cells, NaN) are NaN in X, instead of an error.
+    known : Graph, default=None
+        A graph whose nodes edges may name although they have no features here, for example the
+        training nodes of a model. ``neighborhood`` of the result has these nodes.
 
     Returns
     -------
@@ -109,7 +117,7 @@ def load_files(
     if labels is not None:
         node_labels = read_labels(Path(labels), replace(roles, ignore=(), id_is_optional=True))
         roles = replace(roles, id_is_optional=node_labels.ids.name == id_column)
-    nodes = read_features(Path(features), roles, labels=node_labels)
+    nodes = read_features(Path(features), roles, labels=node_labels, keep_missing=keep_missing)
     links = None if edges is None else read_edges(Path(edges), source, target, weight)
     nodes, links, node_labels = _convert_ids(nodes, links, nodes.labels)
     check_unique(nodes.ids)
@@ -134,7 +142,12 @@ def load_files(
         if node_labels.ids.are_positions and labels is not None:
             notes.append(f"{labels} has no column of node ids: label i belongs to node i")
     path = nodes.path if edges is None else Path(edges)
-    graph = _join_graph(nodes, links, path, neighbors, drop_unknown, notes)
+    combined, own_nodes = nodes, np.arange(nodes.X.shape[0])
+    if known is not None and isinstance(links, Edges):
+        combined = append_known_nodes(nodes, links, known, notes)
+    graph = neighborhood = _join_graph(combined, links, path, neighbors, drop_unknown, notes)
+    if combined is not nodes:
+        graph = neighborhood.subgraph(own_nodes)
     y, train, validation, test = _join_labels(nodes, node_labels, drop_unknown, notes)
     for sentence in notes.warnings:
         warnings.warn(sentence, DataWarning, stacklevel=2)
@@ -149,6 +162,7 @@ def load_files(
         class_names=None if node_labels is None else node_labels.class_names,
         feature_names=nodes.names,
         notes=tuple(notes),
+        neighborhood=None if combined is nodes else neighborhood,
     )
 
 
@@ -203,7 +217,7 @@ def _join_graph(
     drop_unknown: bool,
     notes: _Notes,
 ) -> Graph:
-    n_nodes = nodes.X.shape[0]
+    n_nodes = len(nodes.ids.values)
     node_ids = None if nodes.ids.are_positions else np.asarray(nodes.ids.values.to_numpy())
     if neighbors is not None:
         if edges is not None:

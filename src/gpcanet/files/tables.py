@@ -102,16 +102,21 @@ class Table:
             return f"{self.path}, row {row}"
         return f"{self.path}, line {line_of(self.path, row + self._has_header)}"
 
-    def numbers(self, name: str) -> np.ndarray:
+    def numbers(self, name: str, *, null_as_nan: bool = False) -> np.ndarray:
         """A column of numbers, or a matrix if every value is a list of numbers."""
         column = self.column(name)
         if not self.n_rows:
             return np.empty(0)
-        if column.null_count:
+        is_list = any(is_type(column.type) for is_type in _LIST_TYPES)
+        if column.null_count and (is_list or not null_as_nan):
             row = pc.index(column.is_null(), True).as_py()
             raise self._missing_number(row, name)
-        if any(is_type(column.type) for is_type in _LIST_TYPES):
-            return self._matrix(name, column)
+        if is_list:
+            return self._matrix(name, column, null_as_nan)
+        if pa.types.is_null(column.type):
+            return np.full(self.n_rows, np.nan, np.float32)
+        if column.null_count and pa.types.is_boolean(column.type):
+            column = column.cast(pa.uint8())  # numpy has no boolean NaN
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.float64())
         if not any(is_type(column.type) for is_type in _NUMBER_TYPES):
@@ -119,7 +124,7 @@ class Table:
         values = column.to_numpy()
         return values.astype(np.result_type(values.dtype, np.float32), copy=False)
 
-    def _matrix(self, name: str, column: Any) -> np.ndarray:
+    def _matrix(self, name: str, column: Any, null_as_nan: bool) -> np.ndarray:
         lengths = pc.list_value_length(column).to_numpy()
         if len(lengths) and (wrong := lengths != lengths[0]).any():
             row = int(np.argmax(wrong))
@@ -128,10 +133,11 @@ class Table:
                 f"in the first row; use the same number in all rows"
             )
         flat = pc.list_flatten(column)
-        if flat.null_count:
+        if flat.null_count and not null_as_nan:
             raise self._missing_number(pc.index(flat.is_null(), True).as_py() // lengths[0], name)
         inner = Table(self.path, pa.table({name: flat}))
-        return inner.numbers(name).reshape(len(column), lengths[0] if len(lengths) else 0)
+        values = inner.numbers(name, null_as_nan=null_as_nan)
+        return values.reshape(len(column), lengths[0] if len(lengths) else 0)
 
     def _missing_number(self, row: int, name: str) -> DataError:
         return DataError(f"{self.place(row)}: the number in column {name!r} is missing; fill it in")

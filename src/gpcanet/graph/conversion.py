@@ -247,3 +247,35 @@ def to_numpy(values: Any) -> np.ndarray:
 
 def is_torch_sparse(values: Any) -> bool:
     return "sparse" in str(getattr(values, "layout", ""))
+
+
+# -- two graphs -------------------------------------------------------------------------------
+
+
+def union_entries(first: Any, second: Any) -> Entries:
+    """Edges of two Graphs: the nodes of the first, then those that only the second one has."""
+    if (first.node_ids is None) != (second.node_ids is None):
+        raise InputError("one of the graphs has node ids and the other has none; give both ids")
+    places, ids = np.arange(second.n_nodes), None
+    n_nodes = max(first.n_nodes, second.n_nodes)
+    if first.node_ids is not None:
+        known = {name: i for i, name in enumerate(first.node_ids.tolist())}
+        names = second.node_ids.tolist()
+        new = np.array([i for i, name in enumerate(names) if name not in known], np.int64)
+        ids = join_ids(first.node_ids, second.node_ids[new])
+        known |= {names[i]: first.n_nodes + k for k, i in enumerate(new)}
+        places, n_nodes = np.array([known[name] for name in names]), len(ids)
+    rows, columns, weights = [], [], []
+    for graph, positions in ((first, np.arange(first.n_nodes)), (second, places)):
+        rows.append(np.repeat(positions, np.diff(graph.indptr)))
+        columns.append(positions[graph.indices])
+        weights.append(np.ones(len(graph.indices)) if graph.weights is None else graph.weights)
+    is_weighted = first.is_weighted or second.is_weighted
+    return Entries(
+        np.concatenate(rows),
+        np.concatenate(columns),
+        np.concatenate(weights) if is_weighted else None,
+        n_nodes,
+        ids,
+        undirected=True,
+    )

@@ -32,6 +32,7 @@ from .conversion import (
     networkx_entries,
     pyg_weights,
     table_entries,
+    union_entries,
 )
 from .node_ids import check_positions, find_positions, id_array
 
@@ -309,6 +310,22 @@ class Graph:
         matrix = self._matrix(values)[nodes][:, nodes].sorted_indices()
         ids = None if self.node_ids is None else self.node_ids[nodes]
         return self.from_csr(*csr_arrays(matrix), node_ids=ids, validate=False)
+
+    def union(self, other: Graph) -> Graph:
+        """Return the graph with the nodes and edges of both: these nodes first, then new ones.
+
+        Nodes are matched by id, or by position if neither graph has ids. An edge of both graphs
+        has the larger weight; an unweighted edge has weight 1.
+
+        Examples
+        --------
+        >>> graph = Graph.from_edges({"source": ["a", "b"], "target": ["b", "c"]})
+        >>> larger = graph.union(Graph.from_edges({"source": ["d"], "target": ["a"]}))
+        >>> larger.n_edges, larger.node_ids.tolist()
+        (3, ['a', 'b', 'c', 'd'])
+        """
+        state = assemble(union_entries(self, other))
+        return self._from_state({**state, "_changes": []})  # an edge of both is not a repeated one
 
     def _matrix(self, values: np.ndarray) -> sp.csr_array:
         """Matrix with these values at the edges; shares the indices of this graph."""

@@ -8,6 +8,7 @@ from .eigen import (
     leading_eigenpairs_of,
 )
 from .features import CenteredFeatures, extreme_exponent, row_chunks, times_power_of_two
+from .harmonic import HarmonicExtension
 from .operators.base import BlockOperator
 from .operators.ghost import GhostForm
 from .operators.half_precision import HalfPropagation
@@ -25,6 +26,7 @@ __all__ = [
     "GhostForm",
     "Grid",
     "HalfPropagation",
+    "HarmonicExtension",
     "Method",
     "Normalization",
     "Product",

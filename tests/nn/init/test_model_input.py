@@ -1,7 +1,6 @@
 """gpca_init_ on models that take PyG data, several node types, or are wrapped."""
 
 import copy
-import time
 
 import pytest
 import torch
@@ -295,9 +294,7 @@ def test_parallel_and_compiled_models_are_unwrapped(x, edge_index):
     expected = gpca_init_(plain, x, edge_index)
     for wrap in (torch.nn.DataParallel, torch.compile, compiled_parallel):
         inner = gcn()
-        start = time.perf_counter()
         assert gpca_init_(wrap(inner), x, edge_index) == expected
-        assert time.perf_counter() - start < 10  # compiling takes longer
         for key, value in inner.state_dict().items():
             assert torch.equal(value, plain.state_dict()[key])
         names = [layer.name for layer in xavier_init_(wrap(gcn()))]

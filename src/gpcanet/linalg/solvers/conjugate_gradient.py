@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from ...utils.progress import report_progress
 from ..operators.base import Array
-from .system import System
+from .system import LinearSystem
 
 
-def conjugate_gradient(system: System, X: Array, tol: float, max_iter: int) -> tuple[Array, int]:
+def conjugate_gradient(
+    system: LinearSystem, X: Array, tol: float, max_iter: int
+) -> tuple[Array, int]:
     """F with a residual of at most tol, as computed by the recurrence, and the number of steps.
 
     Rounding may make the true residual larger.
     """
-    P, alpha = system.P, system.alpha
+    P = system.P
     size = P.norms(X)
     size = size + (size == 0)
     F, R = P.scaled(X, 0.0), P.scaled(X, 1.0)
     D, product = R * 1.0, R * 0
     n_steps, squares = 0, P.dots(R, R)
     while float((P.norms(R, squares) / size).max()) > tol and n_steps < max_iter:
-        product = P.step(D, D, product, -alpha, 1 + alpha, 0.0)
+        product = system.apply(D, product)
         curvature = P.dots(D, product)
         # A column that is solved exactly has no residual and no curvature; it stays unchanged.
         length = squares / (curvature + (curvature == 0))

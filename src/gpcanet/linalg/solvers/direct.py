@@ -27,7 +27,7 @@ class Factorization:
         assert isinstance(P, Propagation)
         self._P = P
         identity = sp.eye_array(P.n_nodes)
-        self._factor = _factorize((1 + alpha) * identity - alpha * P.sparse_part.astype(np.float64))
+        self._factor = factorize((1 + alpha) * identity - alpha * P.sparse_part.astype(np.float64))
         self._with_ghost_edges = woodbury(P, alpha, self._solve_sparse)
 
     def solve(self, X: Array) -> np.ndarray:
@@ -40,25 +40,31 @@ class Factorization:
 
 
 def factorizes_well(P: Propagation) -> bool:
-    """Whether a factorisation is faster than an iteration: the graph is small with little fill-in.
+    """Whether a factorisation is faster than an iteration."""
+    ones = np.ones(len(P.indices))
+    return has_little_fill_in(sp.csr_array((ones, P.indices, P.indptr), shape=P.shape))
+
+
+def has_little_fill_in(adjacency: sp.csr_array) -> bool:
+    """Whether the graph is small and its Laplacian has little fill-in.
 
     The fill-in is that of a random half of the nodes, whose factorisation is much faster than that
     of all nodes. It is close to 1 on citation graphs and on neighbours in two or three
     dimensions, and above 2 on random graphs, which have no small separators.
     """
-    if P.n_nodes > SMALL_NODES or len(P.indices) > SMALL_ENTRIES:
+    n_nodes = adjacency.shape[0]
+    if n_nodes > SMALL_NODES or adjacency.nnz > SMALL_ENTRIES:
         return False
-    half = np.random.default_rng(0).permutation(P.n_nodes)[: P.n_nodes // 2]
+    half = np.random.default_rng(0).permutation(n_nodes)[: n_nodes // 2]
     if len(half) == 0:
         return True
-    adjacency = sp.csr_array((np.ones(len(P.indices)), P.indices, P.indptr), shape=P.shape)
     part = adjacency[half][:, half]
-    factor = _factorize(sp.diags_array(part.sum(axis=1) + 1) - part)
+    factor = factorize(sp.diags_array(part.sum(axis=1) + 1) - part)
     n_entries = part.nnz / 2 + len(half)  # of the lower triangle with the diagonal
     return bool(factor.L.nnz <= LITTLE_FILL_IN * n_entries)
 
 
-def _factorize(system: sp.sparray) -> scipy.sparse.linalg.SuperLU:
+def factorize(system: sp.sparray) -> scipy.sparse.linalg.SuperLU:
     """LU of a diagonally dominant matrix with symmetric pattern: no pivoting, minimum degree."""
     return scipy.sparse.linalg.splu(
         system.tocsc(),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..operators.base import Array
 from ..operators.half_precision import HalfPropagation
 from .chebyshev import chebyshev, chebyshev_steps
-from .system import System
+from .system import LinearSystem, System
 
 #: From X, tol and max_iter to F and the number of steps.
 Solve = Callable[[Array, float, int], tuple[Array, int]]
@@ -40,7 +40,9 @@ LARGEST_REDUCTION = 0.25
 MARGIN = 0.9
 
 
-def refine(system: System, solve: Solve, X: Array, tol: float, max_iter: int) -> tuple[Array, int]:
+def refine(
+    system: LinearSystem, solve: Solve, X: Array, tol: float, max_iter: int
+) -> tuple[Array, int]:
     """Repeat a solve on the true residual until it is within tol or no longer halved.
 
     The true residual may exceed that of the solve: by rounding in the recurrence of the conjugate
@@ -53,7 +55,7 @@ def refine(system: System, solve: Solve, X: Array, tol: float, max_iter: int) ->
         previous, reached = reached, system.relative_norm(R, X)
         if reached <= tol or n_steps >= max_iter or not reached < previous / 2:
             return F, n_steps
-        R *= 1 + system.alpha
+        R *= system.scale
         correction, more = solve(R, CORRECTION_SHARE * tol / reached, max_iter - n_steps)
         F += correction
         n_steps += more

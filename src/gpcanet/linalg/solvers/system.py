@@ -1,12 +1,33 @@
-"""The linear system that all solvers solve."""
+"""The linear system of GPCA, and what iterations need to know of a system."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..operators.base import Array, BlockOperator
 from ..operators.half_precision import HalfPropagation
 from ..operators.propagation import Propagation
+
+
+class LinearSystem(Protocol):
+    """S F = X with an S that is self-adjoint and positive in the inner product of P."""
+
+    @property
+    def P(self) -> BlockOperator:
+        """The operator whose block operations are used."""
+
+    @property
+    def scale(self) -> float:
+        """Factor by which ``residual`` is smaller than X - S F."""
+
+    def apply(self, F: Array, out: Array) -> Array:
+        """S F; may overwrite ``out``."""
+
+    def residual(self, F: Array, X: Array) -> Array:
+        """(X - S F) / scale as a new block."""
+
+    def relative_norm(self, residual: Array, X: Array) -> float:
+        """Largest ||X - S F|| / ||X|| over the columns."""
 
 
 class System(NamedTuple):
@@ -23,6 +44,14 @@ class System(NamedTuple):
     def c(self) -> float:
         return self.alpha / (1 + self.alpha)
 
+    @property
+    def scale(self) -> float:
+        return 1 + self.alpha
+
+    def apply(self, F: Array, out: Array) -> Array:
+        """(I + alpha L) F; may overwrite ``out``."""
+        return self.P.step(F, F, out, -self.alpha, 1 + self.alpha, 0.0)
+
     def residual(self, F: Array, X: Array) -> Array:
         """(X - (I + alpha L) F) / (1 + alpha) as a new block.
 
@@ -34,7 +63,7 @@ class System(NamedTuple):
     def relative_norm(self, residual: Array, X: Array) -> float:
         """Largest ||X - (I + alpha L) F|| / ||X|| over the columns."""
         size = self.P.norms(X)
-        return (1 + self.alpha) * float((self.P.norms(residual) / (size + (size == 0))).max())
+        return self.scale * float((self.P.norms(residual) / (size + (size == 0))).max())
 
     @property
     def is_in_maximum_norm(self) -> bool:

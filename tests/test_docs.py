@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import r2_score
 from test_layers import LAYERS
 from typer.testing import CliRunner
 
@@ -170,6 +171,32 @@ def test_guide_to_alpha_runs():
     assert names["Z"].shape == (1797, 32)
     assert max(names["scores"].values()) > 0.8
     assert names["model"].alpha == names["best"]
+
+
+def test_guide_to_regression_runs(monkeypatch, tmp_path):
+    """Digits replace Cora, which would have to be fetched."""
+    text = (DOCS / "guide-regress.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 3
+    names = {}
+    for block in blocks:
+        exec(block.replace('"cora"', '"digits"'), names)
+    model, unknown = names["model"], names["unknown"]
+    reached = r2_score(names["y"][unknown], model.fitted_values_[unknown])
+    assert reached > 0.6
+    assert abs(model.left_out_r2_ - reached) < 0.1
+    assert names["Z"].shape == (1797, 16)
+    monkeypatch.chdir(tmp_path)
+    rows = [f"h{i},{i % 9},{'' if i % 3 == 0 else 2 * (i % 9)}" for i in range(30)]
+    Path("houses.csv").write_text("\n".join(["id,size,price", *rows]))
+    edges = [f"h{i},h{i + 1}" for i in range(29)]
+    Path("streets.csv").write_text("\n".join(["source,target", *edges]))
+    commands = re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1].replace("\\\n", " ").splitlines()
+    assert len(commands) == 2
+    for command in commands:
+        result = CliRunner().invoke(app, command.split()[1:], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    assert Path("predicted.csv").read_text().splitlines()[0] == '"id","predicted"'
 
 
 def test_guide_to_new_nodes_runs(monkeypatch, tmp_path):

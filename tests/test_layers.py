@@ -196,6 +196,7 @@ def foreign_underscores(tree, own):
 #: Underscore names of other libraries without a public counterpart.
 ALLOWED_UNDERSCORES = {
     "_Unpickler",  # the unpickler of pickle that is written in Python
+    "_baseline_prediction", "_predictors",  # trees of scikit-learn's gradient boosting
     "_exit",  # of os
     "_linear_pointwise",  # matrix product of oneDNN in torch
     "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",  # of torch

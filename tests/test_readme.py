@@ -44,6 +44,9 @@ def folder(tmp_path, monkeypatch):
         write_features(source, tmp_path / f"{prefix}papers.parquet")
     write_features(source, tmp_path / "table.csv")
     write_labels(source, tmp_path / "topics.csv")
+    (tmp_path / "citations.csv").write_text(
+        "id,label\n" + "".join(f"paper {i},{i % 7 + 0.5}\n" for i in range(30))
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GPCANET_OFFLINE", "1")
     return tmp_path
@@ -57,7 +60,7 @@ def test_commands_run_in_order_and_write_their_files(folder):
         result = CliRunner().invoke(app, words, catch_exceptions=False)
         assert result.exit_code == 0, (words, result.output)
         written += [words[words.index("-o") + 1]] if "-o" in words else []
-    assert len(written) == 9
+    assert len(written) == 10
     assert all((folder / name).stat().st_size > 0 for name in written)
 
 

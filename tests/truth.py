@@ -61,8 +61,39 @@ def degrees(graph: Graph) -> np.ndarray:
     return graph.adjacency.toarray().sum(axis=1) + 1.0
 
 
+def random_targets(n=40, t=2, *, kind="signed", seed=2) -> np.ndarray:
+    """Targets of about half of the nodes, some only in part; NaN where unknown."""
+    rng = np.random.default_rng(seed)
+    Y = rng.standard_normal((n, t)) * np.linspace(1, 30, t) + 5
+    if kind == "indicators":
+        Y = (rng.random((n, t)) < 0.4).astype(float)
+    Y[rng.random((n, t)) < 0.1] = np.nan
+    Y[rng.random(n) < 0.5] = np.nan
+    Y[:3] = rng.integers(0, 2, (3, t))
+    return Y
+
+
+def dense_target_ghost(Y, D, normalization, ghost) -> np.ndarray:
+    """The ghost edges of P for targets."""
+    labeled = ~np.isnan(Y).all(axis=1)
+    if ghost == "paper":
+        Y = np.nan_to_num(Y)
+        sums = (np.abs(Y) @ np.abs(Y).T).sum(axis=1)
+        inverse = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
+        if normalization == "rw":
+            return np.diag(inverse) @ Y @ Y.T
+        return np.diag(np.sqrt(inverse)) @ Y @ Y.T @ np.diag(np.sqrt(inverse))
+    M = np.diag(D if normalization == "rw" else np.ones_like(D))
+    known, Y = ~np.isnan(Y), np.nan_to_num(Y)
+    means = (M @ Y).sum(axis=0) / (M @ known).sum(axis=0)
+    B = labeled[:, None] * np.column_stack([np.ones(len(Y)), np.where(known, Y, means)])
+    return B @ np.linalg.pinv(B.T @ M @ B) @ B.T @ M + np.diag((~labeled).astype(float))
+
+
 def dense_ghost(labels, D, normalization, ghost) -> np.ndarray:
     """The ghost edges of P: class means of labelled nodes, in one of three forms."""
+    if labels.ndim == 2:
+        return dense_target_ghost(labels, D, normalization, ghost)
     labeled = labels >= 0
     Y = (labels[:, None] == np.unique(labels[labeled])[None, :]).astype(float)
     if normalization == "rw" and ghost == "balanced":

@@ -355,7 +355,7 @@ class Different(GPCA):
 UNSAVEABLE = {
     "unfitted": (lambda: GPCA(), ValueError, r"this GPCA is not fitted; fit it before saving it"),
     "unfitted classifier": (lambda: GPCAClassifier(), ValueError, r"GPCAClassifier is not fitted"),
-    "foreign": (lambda: PCA(2).fit(X), TypeError, r"a PCA cannot be saved; give a GPCA or a GPC"),
+    "foreign": (lambda: PCA(2).fit(X), TypeError, r"a PCA cannot be saved; give a GPCA, GPC"),
     "subclass": (lambda: Different(2).fit(X), TypeError, r"a Different cannot be saved"),
     "random state": (classifier(random_state=np.random.RandomState(0)), TypeError,
                      r"random_state=RandomState.* cannot be saved; use a number, text or None"),

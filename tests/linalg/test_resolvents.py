@@ -18,7 +18,7 @@ from truth import (
 
 from gpcanet.linalg import Grid, Resolvents, sharing_pays
 from gpcanet.linalg.interpolation import sample_points
-from gpcanet.linalg.operators.ghost import GhostFactor, ghost_entries
+from gpcanet.linalg.operators.ghost import GhostFactor, ghost_factors
 
 
 def check_every_pair(graph, X, labels, normalization, grid, alphas):
@@ -83,13 +83,13 @@ def test_a_grid_without_labels(graph, X, normalization):
 
 @pytest.mark.parametrize("normalization", ["sym", "rw"])
 @pytest.mark.parametrize("ghost", ["balanced", "paper"])
-def test_ghost_entries_are_factors_of_the_ghost_edges(graph, labels, normalization, ghost):
+def test_factors_of_the_ghost_edges(graph, labels, normalization, ghost):
     D = row_weights(graph, normalization)
     expected = dense_P(graph, normalization, labels, 1.0, ghost)
     if ghost == "balanced":
         expected = expected - np.diag((labels < 0).astype(float))
     weights = None if normalization == "sym" else D
-    U, V = GhostFactor(*ghost_entries(labels, weights, ghost), len(labels), np.float64).dense()
+    U, V = GhostFactor(*ghost_factors(labels, weights, ghost), len(labels), np.float64).dense()
     np.testing.assert_allclose(U @ V.T @ np.diag(D), expected, atol=1e-12)
 
 

@@ -93,6 +93,7 @@ def classify(
     data: o.Input,
     settings: o.ClassifySettings,
     held_out: o.HoldOutSettings,
+    scoring: o.ClassMetric,
     files: ModelFiles,
     display: o.Display,
 ) -> None:
@@ -108,7 +109,29 @@ def classify(
     """
     from .classify import run
 
-    run(display.console(), data, settings, held_out, files)
+    run(display.console(), data, settings, held_out, scoring.metric, files)
+
+
+@add_command(app)
+def regress(
+    data: o.Input,
+    settings: o.RegressSettings,
+    held_out: o.HoldOutSettings,
+    scoring: o.NumberMetric,
+    files: ModelFiles,
+    display: o.Display,
+) -> None:
+    """Predict a number for every node from the numbers of some.
+
+    Labels are the numbers; empty cells are predicted. Reports R^2 on held-out numbers.
+
+    gpcanet regress -e edges.csv -f houses.parquet --label price -o out.csv
+
+    gpcanet regress --model prices.safetensors -e edges.csv -f new.parquet -o out.csv
+    """
+    from .regress import run
+
+    run(display.console(), data, settings, held_out, scoring.metric, files)
 
 
 @add_command(app)

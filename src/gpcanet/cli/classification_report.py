@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from string import ascii_lowercase
 from typing import Any
@@ -33,6 +34,8 @@ class ClassificationReport:
     predicted: np.ndarray
     description: str = "nodes"  # of the evaluated nodes
     confidence: np.ndarray | None = None  # probability of the predicted class
+    metric: str = "accuracy"  # shown first
+    scores: Mapping[str, float | None] = field(default_factory=dict)  # by metric
 
     @property
     def accuracy(self) -> float:
@@ -82,6 +85,9 @@ class ClassificationReport:
 
     def values(self) -> dict[str, Any]:
         return {
+            "metric": self.metric,
+            "score": self.scores.get(self.metric, self.accuracy),
+            "scores": dict(self.scores),
             "accuracy": self.accuracy,
             "interval95": list(self.interval),
             "n_nodes": len(self.truth),
@@ -95,7 +101,12 @@ class ClassificationReport:
     def to_table(self) -> Group:
         low, high = (100 * bound for bound in self.interval)
         error = self.calibration_error
+        first = ""
+        if self.metric != "accuracy":
+            score = self.scores.get(self.metric)
+            first = f"{self.metric} {'undefined' if score is None else f'{score:.4f}'}\n"
         headline = Text.assemble(
+            (first, "bold"),
             (f"accuracy {100 * self.accuracy:.1f} %", "bold"),
             f" on {len(self.truth):,} {self.description}\n"
             f"(95 % interval {low:.1f} to {high:.1f}; largest class alone: "

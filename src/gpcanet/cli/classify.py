@@ -12,12 +12,14 @@ from ..datasets import Dataset
 from ..errors import InputError
 from ..estimators.classifier import GPCAClassifier
 from ..estimators.memory_estimate import memory_note
+from ..estimators.regressor import GPCARegressor
 from ..estimators.serialization import load_model, save_model
 from ..files import write_predictions
 from .classification_report import ClassificationReport
 from .console import Console
 from .feature_names import store_feature_names
 from .holdout import TEST_SHARE, check_labelled, hold_out
+from .metrics import CLASS_METRICS, check_metric, scores
 from .networks import is_network_file, load_network, predict_by_network
 from .new_nodes import load_for_model
 from .option_groups import given_options, option_names
@@ -32,8 +34,10 @@ def run(
     data: Input,
     settings: ClassifySettings,
     held_out: HoldOutSettings,
+    metric: str,
     files: ModelFiles,
 ) -> None:
+    check_metric(metric, CLASS_METRICS)
     parameters = given_options(settings)
     given = [option_names(ClassifySettings)[name] for name in parameters]
     given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
@@ -42,7 +46,7 @@ def run(
     if not 0 <= test_share < 1:
         raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")
     if files.model is not None:
-        _apply_saved_model(console, data, files, files.model)
+        _apply_saved_model(console, data, metric, files, files.model)
         return
     parameters["memory_limit"] = files.memory_limit
     parameters["keep_training_nodes"] = files.keep_training_nodes
@@ -55,7 +59,7 @@ def run(
     split = dataset
     if not dataset.has_split:
         split = hold_out(dataset, held_out.seed or 0, test=test_share)
-    model, report = _fit_and_evaluate(console, split, parameters)
+    model, report = _fit_and_evaluate(console, split, parameters, metric)
     if report is not None and not dataset.has_split and files.written:
         # The split was only for the report: results use all labels.
         with console.phase("fitting on all labels"):
@@ -70,7 +74,9 @@ def run(
     _show(console, dataset, files, report, _selected(model), f"written{labels}")
 
 
-def _apply_saved_model(console: Console, data: Input, files: ModelFiles, path: Path) -> None:
+def _apply_saved_model(
+    console: Console, data: Input, metric: str, files: ModelFiles, path: Path
+) -> None:
     """Predict by a saved GPCAClassifier or network."""
     if is_network_file(path):
         if files.memory_limit is not None:
@@ -82,7 +88,8 @@ def _apply_saved_model(console: Console, data: Input, files: ModelFiles, path: P
     else:
         model = load_model(path)
         if not isinstance(model, GPCAClassifier):
-            raise InputError(f"{path} is a {type(model).__name__}; use gpcanet embed")
+            command = "regress" if isinstance(model, GPCARegressor) else "embed"
+            raise InputError(f"{path} is a {type(model).__name__}; use gpcanet {command}")
         estimators: list[Any] = [model, *model.gpca_]
         for estimator in estimators:
             estimator.set_params(memory_limit=files.memory_limit)
@@ -93,7 +100,7 @@ def _apply_saved_model(console: Console, data: Input, files: ModelFiles, path: P
         classes, details = model.classes_, _selected(model)
     nodes = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
     description = "labelled nodes, which may include training nodes of the model"
-    report = _evaluate(dataset, classes, probabilities, nodes, description)
+    report = _evaluate(dataset, classes, probabilities, nodes, description, metric)
     with console.phase("writing"):
         _write(data, dataset, files, classes, probabilities)
     _show(console, dataset, files, report, details, "written")
@@ -149,7 +156,7 @@ def _show(
 
 
 def _fit_and_evaluate(
-    console: Console, dataset: Dataset, parameters: dict[str, Any]
+    console: Console, dataset: Dataset, parameters: dict[str, Any], metric: str
 ) -> tuple[GPCAClassifier, ClassificationReport | None]:
     if not len(dataset.train):
         raise InputError(
@@ -159,7 +166,7 @@ def _fit_and_evaluate(
     with console.phase("fitting"):
         model = _fit(dataset, parameters)
     probabilities = model.label_distributions_
-    report = _evaluate(dataset, model.classes_, probabilities, dataset.test, HELD_OUT_NODES)
+    report = _evaluate(dataset, model.classes_, probabilities, dataset.test, HELD_OUT_NODES, metric)
     if report is None:
         console.note("no report: no labels were held out")
     return model, report
@@ -188,6 +195,7 @@ def _evaluate(
     probabilities: np.ndarray,
     nodes: np.ndarray,
     description: str,
+    metric: str,
 ) -> ClassificationReport | None:
     """Compare predictions with the labels of some nodes; None without nodes."""
     if len(nodes) == 0:
@@ -197,11 +205,17 @@ def _evaluate(
     for name in sorted(set(names) - set(codes), key=str):  # classes that the model does not know
         codes[name] = len(codes)
     truth = np.array([codes[name] for name in names])
-    predicted = probabilities[nodes].argmax(axis=1)
+    # Classes that the model does not know have probability 0.
+    known = np.zeros((len(nodes), len(codes)))
+    known[:, : len(classes)] = probabilities[nodes]
+    predicted = known.argmax(axis=1)
+    names = [str(name) for name in codes]
     return ClassificationReport(
-        [str(name) for name in codes],
+        names,
         truth,
         predicted,
         description,
-        probabilities[nodes].max(axis=1),
+        confidence=known.max(axis=1),
+        metric=metric,
+        scores=scores(CLASS_METRICS, truth, known),
     )

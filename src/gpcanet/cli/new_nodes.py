@@ -8,8 +8,7 @@ import numpy as np
 
 from ..datasets import Dataset
 from ..errors import InputError, UnknownNodeError
-from ..estimators.classifier import GPCAClassifier
-from ..estimators.gpca import GPCA
+from ..estimators.serialization import Estimator
 from .console import Console
 from .feature_names import select_features
 from .missing_features import fill_new_nodes
@@ -17,7 +16,7 @@ from .options import Input
 
 
 def load_for_model(
-    model: GPCA | GPCAClassifier, data: Input, console: Console
+    model: Estimator, data: Input, console: Console, *, numeric_labels: bool = False
 ) -> tuple[Dataset, Any, dict[str, Any]]:
     """The dataset, X with the columns of the model, and graph and nodes to apply it to.
 
@@ -27,7 +26,8 @@ def load_for_model(
     if training is not None and training.X is None:
         training = None
     try:
-        dataset = data.load(console, None if training is None else training.graph)
+        known = None if training is None else training.graph
+        dataset = data.load(console, known, numeric_labels=numeric_labels)
     except InputError as error:
         if training is not None or not isinstance(error.__cause__, UnknownNodeError):
             raise

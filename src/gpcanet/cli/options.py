@@ -61,6 +61,16 @@ Iterations = Annotated[
         help="Fixed number of solver steps; the paper uses 5 [until exact].",
     ),
 ]
+Components = Annotated[
+    int | None,
+    option(METHOD, "--components", "-k", help="Number of components [128, or all if fewer]."),
+]
+Precision = Annotated[
+    str | None,
+    option(
+        METHOD, "--precision", help="full, or half: large graphs in half the time, 3 digits [full]."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -157,16 +167,19 @@ class Input:
     def files(self) -> dict[str, Path | None]:
         return {"features": self.features, "edges": self.edges, "labels": self.labels}
 
-    def load(self, console: Console, known: Graph | None = None) -> Dataset:
+    def load(
+        self, console: Console, known: Graph | None = None, *, numeric_labels: bool = False
+    ) -> Dataset:
         """Read the dataset and print a summary; edges may name nodes of ``known``.
 
-        With ``known``, missing features remain NaN.
+        With ``known``, missing features remain NaN. Labels are classes or numbers.
         """
         given = [path for path in self.files.values() if path is not None]
         if self.dataset is not None and given:
             raise InputError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
         with console.phase("reading"):
-            data = self._load_files(known) if self.dataset is None else self._load_named()
+            named = self.dataset is not None
+            data = self._load_named() if named else self._load_files(known, numeric_labels)
         if self.impute and known is None:
             from .missing_features import fill_missing
 
@@ -191,7 +204,7 @@ class Input:
         # Without the option, the environment decides.
         return load(self.dataset, self.data_dir, offline=self.offline or None)
 
-    def _load_files(self, known: Graph | None) -> Dataset:
+    def _load_files(self, known: Graph | None, numeric_labels: bool) -> Dataset:
         from ..files import check_distinct_columns, load_files
 
         if self.features is None:
@@ -220,6 +233,7 @@ class Input:
                 ignore=self.ignore or (),
                 neighbors=self.neighbors,
                 drop_unknown=self.drop_unknown,
+                numeric_labels=numeric_labels,
                 keep_missing=self.impute,
                 known=known,
             )
@@ -237,20 +251,10 @@ class Input:
 class GPCASettings:
     """Settings that embed and classify share; fields are named as the estimators' parameters."""
 
-    n_components: Annotated[
-        int | None,
-        option(METHOD, "--components", "-k", help="Number of components [128, or all if fewer]."),
-    ] = None
+    n_components: Components = None
     beta: Beta = None
     normalization: Normalization = None
-    precision: Annotated[
-        str | None,
-        option(
-            METHOD,
-            "--precision",
-            help="full, or half: large graphs in half the time, 3 digits [full].",
-        ),
-    ] = None
+    precision: Precision = None
 
 
 @dataclass(frozen=True)
@@ -283,6 +287,46 @@ class ClassifySettings(GPCASettings):
             help="Strength of graph regularisation; repeat it to try several [0 to 50].",
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class RegressSettings:
+    """Settings of GPCARegressor."""
+
+    n_components: Components = None
+    alpha: Annotated[
+        list[float] | None,
+        option(
+            METHOD,
+            "--alpha",
+            "-a",
+            metavar="<float>",
+            help="Strength of graph regularisation; repeat it for several [seven from 0 to 50].",
+        ),
+    ] = None
+    normalization: Normalization = None
+    precision: Precision = None
+
+
+@dataclass(frozen=True)
+class ClassMetric:
+    """Score of predicted classes."""
+
+    metric: Annotated[
+        str,
+        option(
+            METHOD, "--metric", help="Score shown first: accuracy, macro-f1, roc-auc or log-loss."
+        ),
+    ] = "accuracy"
+
+
+@dataclass(frozen=True)
+class NumberMetric:
+    """Score of predicted numbers."""
+
+    metric: Annotated[
+        str, option(METHOD, "--metric", help="Score shown first: r2, mae or rmse.")
+    ] = "r2"
 
 
 @dataclass(frozen=True)

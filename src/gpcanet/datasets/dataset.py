@@ -49,7 +49,8 @@ class Dataset:
     train, validation, test : ndarray
         Positions of the nodes of the split; empty without a split.
     class_names, feature_names : ndarray or None
-        Names of the classes and of the columns of X, if known.
+        Names of the classes and of the columns of X, if known. If the labels are numbers, the
+        classes are the distinct ones.
     notes : tuple of str
         Sentences about what was assumed or dropped while reading files.
     about : About or None
@@ -89,6 +90,15 @@ class Dataset:
     @property
     def has_split(self) -> bool:
         return len(self.train) + len(self.validation) + len(self.test) > 0
+
+    @property
+    def targets(self) -> np.ndarray | None:
+        """Labels that are numbers, NaN for unlabelled nodes; None if they are classes."""
+        if self.class_names is None or self.class_names.dtype.kind != "f":
+            return None
+        targets = np.full(len(self.y), np.nan)
+        targets[self.y >= 0] = self.class_names[self.y[self.y >= 0]]
+        return targets
 
     def visible_labels(self, *, validation: bool = True) -> np.ndarray:
         """y with -1 for all nodes that are not in the training or validation set."""

@@ -4,6 +4,15 @@ from .classifier import GPCAClassifier
 from .gpca import GPCA
 from .imputer import GraphImputer
 from .path import GPCAPath
+from .regressor import GPCARegressor
 from .serialization import load_model, save_model
 
-__all__ = ["GPCA", "GPCAClassifier", "GPCAPath", "GraphImputer", "load_model", "save_model"]
+__all__ = [
+    "GPCA",
+    "GPCAClassifier",
+    "GPCAPath",
+    "GPCARegressor",
+    "GraphImputer",
+    "load_model",
+    "save_model",
+]

@@ -39,7 +39,7 @@ from ._memory_plan import (
     reordering_pays,
 )
 from .training_nodes import TrainingNodes, check_keep
-from .validation import check_features, check_labels
+from .validation import check_features, check_ghost_labels
 
 #: Largest alpha. Beyond it rounding errors hide the effect of alpha.
 LARGEST_ALPHA = 1e6
@@ -198,7 +198,7 @@ class TrainingData(NamedTuple):
     X: Any
     graph: Graph
     nodes: np.ndarray | None  # position of each row in the graph; None for row i = node i
-    labels: np.ndarray | None  # class codes, UNLABELED for unlabelled rows
+    labels: np.ndarray | None  # class codes or targets of the ghost edges
     has_graph: bool
     matched_by_id: bool
 
@@ -218,7 +218,7 @@ class TrainingData(NamedTuple):
                     f"with {UNLABELED} for unlabelled nodes, or use beta=0"
                 )
             y = align_to_rows(y, graph, nodes, index, "y")
-            labels = check_labels(y, X.shape[0])[0]
+            labels = check_ghost_labels(y, X.shape[0])
         matched = index is not None and graph.node_ids is not None
         return cls(X, graph, nodes, labels, has_graph, matched)
 
@@ -247,8 +247,8 @@ class Problem:
     graph : Graph
         On the rows of X, in their order.
     X : ndarray or csr_array of shape (n, d)
-    labels : ndarray of int, optional
-        A class code per row; used if beta > 0.
+    labels : ndarray, optional
+        Class codes or targets per row, as for :class:`Propagation`; used if beta > 0.
     n_components : int or float
         Number of components, or the share of the trace that they must reach.
     strategy : {"formed", "lanczos", "transform"}, optional

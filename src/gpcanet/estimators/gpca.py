@@ -37,14 +37,16 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     alpha : float
         Strength of the graph regularisation; 0 ignores the graph, 1 to 50 is usual.
     beta : float
-        Share of the regularisation given to ghost edges between nodes of equal label, from 0
-        (labels are not used) to 1.
+        Share of the regularisation given to ghost edges between nodes of equal label, or of
+        similar targets, from 0 (y is not used) to 1.
     normalization : {"sym", "rw"}
         ``sym`` uses L = I - D^-1/2 (A + I) D^-1/2. ``rw`` uses L = I - D^-1 (A + I), which
         belongs to the same objective with every node weighted by its degree D.
     ghost : {"balanced", "paper"}
         ``paper`` is the formula of the paper, which also shrinks the embedding of unlabelled
-        nodes; ``balanced`` does not. Used only if beta > 0.
+        nodes; ``balanced`` does not. Of continuous targets, ``paper`` uses the values themselves,
+        and ``balanced`` penalises the part of the embedding of the labelled nodes that is not a
+        linear function of y. Used only if beta > 0.
     solver : {"auto", "direct", "chebyshev", "cg", "fixed-point"}
         Linear solver for (I + alpha L)^-1. All reach ``tol``, except ``fixed-point`` with
         ``n_iter``. ``auto`` factorises small graphs with little fill-in and uses Chebyshev
@@ -53,10 +55,11 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Number of steps of ``solver="fixed-point"``. The paper uses 5.
     tol : float, optional
         Largest relative residual of the solves, for each column of X: in the 2-norm for ``sym``
-        and in the maximum norm for ``rw``. The relative error has the same bound. By default 1e-6
-        for float64 and 1e-5 for float32 features. A solve that does not reach it issues a
-        ConvergenceWarning. Eigenpairs computed by Lanczos have a residual of at most ``tol``
-        relative to their eigenvalue.
+        and in the maximum norm for ``rw``. The relative error has the same bound, except for ``rw``
+        with ghost edges of targets, where the bound holds in the norm weighted by degree. By
+        default 1e-6 for float64 and 1e-5 for float32 features. A solve that does not reach it
+        issues a ConvergenceWarning. Eigenpairs computed by Lanczos have a residual of at most
+        ``tol`` relative to their eigenvalue.
     max_iter : int
         Largest number of steps of a solver.
     eigen_solver : {"auto", "formed", "lanczos"}
@@ -179,8 +182,11 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_nodes, n_features)
-        y : array-like of shape (n_nodes,), optional
-            Labels, -1 for unlabelled nodes. Used only if beta > 0.
+        y : array-like of shape (n_nodes,) or (n_nodes, n_targets), optional
+            Used only if beta > 0. Integers, text, and floats without fractions are classes, -1 or
+            missing for unlabelled nodes. Floats with fractions are continuous targets, NaN where
+            unknown. A matrix of 0 and 1 holds label indicators, NaN or -1 where unknown; any other
+            matrix of numbers holds continuous targets.
         graph : Graph or anything that converts to one, optional
         nodes : array-like of int, optional
             Position of each row of X in the graph, if X holds only some of its nodes.

@@ -12,8 +12,10 @@ from ..utils.available_memory import available_bytes
 from ._embeddings import SUBSPACE_ALPHAS
 from ._model_selection import make_candidates
 from ._problem import Parameters, Problem, check_n_components
+from ._stacking import KEPT_BYTES
 from .classifier import GPCAClassifier, make_gpca
 from .gpca import GPCA
+from .regressor import GPCARegressor
 
 #: Memory of compiled code.
 BYTES_OF_CODE = 64 * 2**20
@@ -22,10 +24,12 @@ BYTES_OF_CODE = 64 * 2**20
 WORTH_REPORTING = 2**30
 
 
-def fit_bytes(model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labeled: int = 0) -> int:
+def fit_bytes(
+    model: GPCA | GPCAClassifier | GPCARegressor, graph: Graph, X: Any, n_labeled: int = 0
+) -> int:
     """Estimated peak memory of ``model.fit(X, y, graph=graph)`` beyond the graph and X.
 
-    ``n_labeled`` is the number of labels in y; only a classifier uses it.
+    ``n_labeled`` is the number of labels in y; a GPCA does not use it.
 
     Examples
     --------
@@ -34,6 +38,8 @@ def fit_bytes(model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labeled: int
     >>> f"{fit_bytes(GPCA(16), Graph.without_edges(1_000_000), X) / 2**30:.1f} GiB"
     '1.4 GiB'
     """
+    if isinstance(model, GPCARegressor):
+        return _regressor_bytes(model, graph, X, n_labeled)
     if isinstance(model, GPCAClassifier):
         return _classifier_bytes(model, graph, X, n_labeled)
     k = check_n_components(model.n_components, X, model.eigen_solver)
@@ -61,8 +67,17 @@ def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labeled: in
     return fit_bytes(gpca, graph, X) + scaled + int(n_rows * width * item)
 
 
+def _regressor_bytes(model: GPCARegressor, graph: Graph, X: Any, n_labeled: int) -> int:
+    """A fit of GPCA, the scaled X it is given, the kept embeddings, and one ridge regression."""
+    gpca, item = model.make_gpca(), X.dtype.itemsize
+    scaled = X.nnz * (item + 4) if sp.issparse(X) else X.size * item
+    width = check_n_components(gpca.n_components, X)
+    kept = min(KEPT_BYTES, model.n_embeddings * X.shape[0] * width * item)
+    return fit_bytes(gpca, graph, X) + scaled + kept + 4 * 8 * n_labeled * width
+
+
 def memory_note(
-    model: GPCA | GPCAClassifier, graph: Graph, X: Any, n_labeled: int = 0
+    model: GPCA | GPCAClassifier | GPCARegressor, graph: Graph, X: Any, n_labeled: int = 0
 ) -> str | None:
     """A sentence about the memory of a large fit; None for a small one."""
     needed, free = fit_bytes(model, graph, X, n_labeled), available_bytes()

@@ -100,8 +100,8 @@ class GPCAPath(BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_nodes, n_features)
-        y : array-like of shape (n_nodes,), optional
-            Labels, -1 for unlabelled nodes. Used only for betas above 0.
+        y : array-like of shape (n_nodes,) or (n_nodes, n_targets), optional
+            Classes or targets, as in :class:`GPCA`. Used only for betas above 0.
         graph : Graph or anything that converts to one, optional
         nodes : array-like of int, optional
             Position of each row of X in the graph, if X holds only some of its nodes.

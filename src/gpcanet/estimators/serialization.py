@@ -18,19 +18,32 @@ from ._boosting import BoostedTrees
 from ._ensemble import FittedMember
 from ._model_selection import Candidate
 from ._node_statistics import NodeStatistics
+from ._regression_trees import RegressionTrees
+from ._stacking import FeatureScaling
 from .classifier import GPCAClassifier
 from .gpca import GPCA
 from .heads import FeatureScaler, Head
+from .multilabel import GPCAMultiLabelClassifier
+from .regressor import GPCARegressor
 from .training_nodes import TrainingNodes
 
 #: Estimators: saved as their parameters and learned attributes.
-ESTIMATORS = {"GPCA": GPCA, "GPCAClassifier": GPCAClassifier}
+ESTIMATORS = {
+    "GPCA": GPCA,
+    "GPCAClassifier": GPCAClassifier,
+    "GPCAMultiLabelClassifier": GPCAMultiLabelClassifier,
+    "GPCARegressor": GPCARegressor,
+}
+
+#: Any of them.
+Estimator = GPCA | GPCAClassifier | GPCAMultiLabelClassifier | GPCARegressor
 
 #: Dataclasses: saved as their fields.
 RECORDS = {
     record.__name__: record
     for record in (
-        BoostedTrees, Candidate, FeatureScaler, FittedMember, Head, NodeStatistics, TrainingNodes
+        BoostedTrees, Candidate, FeatureScaler, FeatureScaling, FittedMember, Head, NodeStatistics,
+        RegressionTrees, TrainingNodes,
     )
 }  # fmt: skip
 
@@ -42,21 +55,20 @@ GRAPH_FIELDS = ("indptr", "indices", "weights", "node_ids")
 SPARSE_FIELDS = ("data", "indices", "indptr", "shape")
 
 #: Learned attributes that are results for the training nodes, not part of the model.
-NOT_SAVED = ("transduction_", "label_distributions_")
+NOT_SAVED = ("transduction_", "label_distributions_", "fitted_values_")
 
 
-def save_model(
-    model: GPCA | GPCAClassifier, path: str | os.PathLike[str], *, overwrite: bool = False
-) -> None:
-    """Save a fitted GPCA or GPCAClassifier to a file.
+def save_model(model: Estimator, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Save a fitted GPCA, classifier or regressor to a file.
 
     The file contains no pickle. It contains training nodes only where they are needed: labels
-    and graph with ``beta > 0`` or correct-and-smooth, rows of X and graph after a fit with
-    ``nodes``. ``transduction_`` and ``label_distributions_`` are not saved.
+    and graph with ``beta > 0``, correct-and-smooth or propagated residuals, rows of X and graph
+    after a fit with ``nodes``. ``transduction_``, ``label_distributions_`` and ``fitted_values_``
+    are not saved.
 
     Parameters
     ----------
-    model : GPCA or GPCAClassifier
+    model : GPCA, GPCAClassifier, GPCAMultiLabelClassifier or GPCARegressor
         Fitted estimator.
     path : str or path-like
         The file to write. It is written completely or not at all.
@@ -82,7 +94,7 @@ def save_model(
     kind = type(model).__name__
     if type(model) not in ESTIMATORS.values():  # what a subclass adds would be lost
         raise InputTypeError(
-            f"a {kind} cannot be saved; give a GPCA or a GPCAClassifier, or use "
+            f"a {kind} cannot be saved; give a {', '.join(ESTIMATORS)}, or use "
             f"gpcanet.nn.save_model for a network"
         )
     if not hasattr(model, "n_features_in_"):
@@ -92,12 +104,12 @@ def save_model(
     write_tensor_file(Path(path), header, arrays, overwrite=overwrite)
 
 
-def load_model(path: str | os.PathLike[str]) -> GPCA | GPCAClassifier:
+def load_model(path: str | os.PathLike[str]) -> Estimator:
     """Load an estimator saved by ``save_model``.
 
-    Its results are bit-identical to those of the saved estimator. A classifier has no
-    ``transduction_`` and ``label_distributions_``; compute them by ``predict`` and
-    ``predict_proba`` on the training nodes.
+    Its results are bit-identical to those of the saved estimator. It has no
+    ``transduction_``, ``label_distributions_`` or ``fitted_values_``; compute them by ``predict``
+    and ``predict_proba`` on the training nodes.
 
     Parameters
     ----------
@@ -106,7 +118,7 @@ def load_model(path: str | os.PathLike[str]) -> GPCA | GPCAClassifier:
 
     Returns
     -------
-    model : GPCA or GPCAClassifier
+    model : GPCA, GPCAClassifier, GPCAMultiLabelClassifier or GPCARegressor
         Fitted estimator.
     """
     header, arrays = read_model_file(path)
@@ -227,7 +239,7 @@ def decode(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
             return _restore(ESTIMATORS[kind](**fields["parameters"]), fields["learned"])
 
 
-def _restore(model: GPCA | GPCAClassifier, learned: dict[str, Any]) -> GPCA | GPCAClassifier:
+def _restore(model: Estimator, learned: dict[str, Any]) -> Estimator:
     """Give an estimator its learned attributes."""
     model.check_parameters()
     if not all(_is_learned(name) for name in learned):

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..errors import InputError, InputTypeError, UserError
 from ..graph.node_ids import id_array
@@ -141,10 +141,87 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     with as_user_errors():
         if known.dtype.kind == "f":
             assert_all_finite(known, input_name="y")
+        if _has_fractions(known):
+            raise InputError(
+                "Unknown label type: continuous; classes must be integers or text; use "
+                "GPCARegressor to predict numbers"
+            )
         check_classification_targets(known)
     codes = np.full(n_rows, UNLABELED)
     classes, codes[labeled] = np.unique(known, return_inverse=True)
     return codes, classes
+
+
+def check_targets(y: Any, n_rows: int) -> np.ndarray:
+    """Return numeric targets as a float64 array of shape (n_rows, n_targets), NaN where unknown.
+
+    Missing and masked values mean unknown, -1 does not. Infinite values are not allowed, and every
+    target needs a known value.
+    """
+    if isinstance(y, np.ma.MaskedArray):
+        y = np.ma.filled(y.astype(np.float64), np.nan)
+    if sp.issparse(y):
+        y = y.toarray()
+    if hasattr(y, "to_numpy"):  # pandas' own missing values become NaN
+        y = y.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(y, "iloc") else y.to_numpy()
+    with as_user_errors():
+        y = check_array(
+            y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, ensure_min_samples=0,
+            input_name="y",
+        )  # fmt: skip
+    y = np.atleast_1d(y)
+    y = y.reshape(len(y), -1)
+    if len(y) != n_rows:
+        raise InputError(
+            f"y has {len(y)} values for {n_rows} rows of X; give one per row, NaN where unknown"
+        )
+    if np.isinf(y).any():
+        row, column = (int(i) for i in np.argwhere(np.isinf(y))[0])
+        raise InputError(f"y contains infinity at row {row}, column {column}; give finite numbers")
+    unknown = np.isnan(y).all(axis=0)
+    if unknown.any():
+        which = "y" if y.shape[1] == 1 else f"column {int(np.argmax(unknown))} of y"
+        raise InputError(f"{which} has no known value: all are NaN; at least one is needed")
+    return y
+
+
+def check_indicators(y: Any, n_rows: int) -> np.ndarray:
+    """Return a matrix of label indicators as floats 0 and 1, NaN where unknown (-1 or NaN)."""
+    y = check_targets(y, n_rows)
+    wrong = ~(np.isin(y, (UNLABELED, 0, 1)) | np.isnan(y))
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        raise InputError(
+            f"y contains {y[row, column]:g} at row {row}, column {column}; label indicators must "
+            f"be 0, 1, or NaN or {UNLABELED} where unknown"
+        )
+    y = np.where(y == UNLABELED, np.nan, y)
+    if np.isnan(y).all(axis=0).any():
+        column = int(np.argmax(np.isnan(y).all(axis=0)))
+        raise InputError(f"column {column} of y has no known value; at least one is needed")
+    return y
+
+
+def check_ghost_labels(y: Any, n_rows: int) -> np.ndarray:
+    """Return the labels of ghost edges: class codes of shape (n,), or targets of shape (n, t).
+
+    y with one column is classes, as in scikit-learn's ``type_of_target``, unless it has fractions.
+    A matrix of 0, 1 and -1 holds label indicators, any other matrix continuous targets.
+    """
+    array = y.toarray() if sp.issparse(y) else y if np.ma.isMaskedArray(y) else np.asarray(y)
+    if array.ndim < 2 or array.shape[1:] == (1,):
+        return check_targets(y, n_rows) if _has_fractions(array) else check_labels(y, n_rows)[0]
+    targets = check_targets(y, n_rows)
+    is_indicator = bool(np.all(np.isnan(targets) | np.isin(targets, (UNLABELED, 0, 1))))
+    return check_indicators(y, n_rows) if is_indicator else targets
+
+
+def _has_fractions(values: np.ndarray) -> bool:
+    if values.dtype.kind == "O":  # with None or pandas' NA, or text
+        values = np.array([value for value in values.ravel() if isinstance(value, float)], float)
+    return values.dtype.kind == "f" and bool(
+        np.any(np.isfinite(values) & (values != np.floor(values)))
+    )
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from .column_roles import check_distinct_columns
 from .loading import load_files
-from .output import check_output, write_embedding, write_predictions
+from .output import check_output, write_embedding, write_predictions, write_values
 
 __all__ = [
     "check_distinct_columns",
@@ -10,4 +10,5 @@ __all__ = [
     "load_files",
     "write_embedding",
     "write_predictions",
+    "write_values",
 ]

@@ -34,6 +34,7 @@ class ColumnRoles:
     split: str | None = None
     ignore: tuple[str, ...] = ()
     id_is_optional: bool = False  # the named id column may be in another file
+    label_is_number: bool = False  # labels are numbers to predict, not classes
 
     def __post_init__(self) -> None:
         check_distinct_columns(

@@ -113,7 +113,8 @@ def _labels_and_split(
     if roles.split is not None:
         table.column(roles.split)  # raises if it does not exist
     label = roles.find_label(table, required=roles.label is not None)
-    return None if label is None else extract_labels(table, ids, label, None), split
+    found = None if label is None else extract_labels(table, ids, label, roles, None)
+    return found, split
 
 
 def _matrix(table: Table, names: Sequence[str], keep_missing: bool) -> np.ndarray:

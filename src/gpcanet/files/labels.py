@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError
-from ..utils.labels import is_unlabeled, labeled_mask, missing_words_note
+from ..utils.labels import (
+    MISSING_WORDS,
+    is_missing,
+    is_unlabeled,
+    labeled_mask,
+    missing_words_note,
+)
 from .arrays import ARRAY_SUFFIXES, read_arrays
 from .column_roles import ID_ARRAY_NAMES, ID_NAMES, ColumnRoles
 from .id_columns import (
@@ -40,7 +46,10 @@ SPLIT_WORDS = {
 
 @dataclass(frozen=True)
 class Labels:
-    """For every row: a node, the code of its class (-1 if unlabelled), its part of the split."""
+    """For every row: a node, the code of its class (-1 if unlabelled), its part of the split.
+
+    If labels are numbers, the distinct numbers are the ``class_names``.
+    """
 
     ids: NodeIds
     codes: np.ndarray
@@ -48,6 +57,7 @@ class Labels:
     split: np.ndarray | None
     name: str  # of the column
     note: str | None = None  # about words that count as missing labels
+    are_numbers: bool = False
 
 
 def read_labels(path: Path, roles: ColumnRoles) -> Labels:
@@ -58,7 +68,7 @@ def read_labels(path: Path, roles: ColumnRoles) -> Labels:
     elif suffix in TABLE_SUFFIXES:
         table = read_table(path, as_text=lambda name: True)
         if not table.has_header and len(table.names) == 2:
-            roles = ColumnRoles(id=table.names[0], label=table.names[1])
+            roles = replace(roles, id=table.names[0], label=table.names[1], split=None)
     else:
         raise DataError(
             f"{path}: labels must be a {', '.join((*TABLE_SUFFIXES, '.npy', '.npz'))} file, not "
@@ -66,7 +76,7 @@ def read_labels(path: Path, roles: ColumnRoles) -> Labels:
         )
     label = roles.find_label(table, required=True)
     assert label is not None
-    return extract_labels(table, find_ids(table, roles), label, roles.find_split(table))
+    return extract_labels(table, find_ids(table, roles), label, roles, roles.find_split(table))
 
 
 def find_ids(table: Table, roles: ColumnRoles) -> NodeIds:
@@ -104,14 +114,41 @@ def _table_of_label_arrays(path: Path, arrays: Mapping[str, Any], roles: ColumnR
     return table_of_arrays(path, found)
 
 
-def extract_labels(table: Table, ids: NodeIds, label: str, split: str | None) -> Labels:
+def extract_labels(
+    table: Table, ids: NodeIds, label: str, roles: ColumnRoles, split: str | None
+) -> Labels:
     """Labels, and the split if there is one, from columns of a table."""
-    values = _label_values(table, label)
-    known = labeled_mask(values)
+    parts = None if split is None else split_values(table, split)
+    if roles.label_is_number:
+        numbers = _numbers(table, label)
+        known, note = ~np.isnan(numbers), None
+        values: Any = numbers
+    else:
+        values = _label_values(table, label)
+        known, note = labeled_mask(values), missing_words_note(values)
     codes = np.full(len(values), -1)
     class_names, codes[known] = np.unique(values[known].tolist(), return_inverse=True)
-    parts = None if split is None else split_values(table, split)
-    return Labels(ids, codes, class_names, parts, label, missing_words_note(values))
+    return Labels(ids, codes, class_names, parts, label, note, roles.label_is_number)
+
+
+def _numbers(table: Table, name: str) -> np.ndarray:
+    """Numbers to predict, NaN where a cell is empty or has a word for a missing value."""
+    column = table.column(name)
+    numbers = np.full(len(column), np.nan)
+    for row, value in enumerate(column.to_pylist()):
+        text = isinstance(value, str)
+        if is_missing(value) or (text and (not value.strip() or value in MISSING_WORDS)):
+            continue
+        try:
+            numbers[row] = float(value)
+        except (TypeError, ValueError):
+            numbers[row] = np.inf
+        if not np.isfinite(numbers[row]):
+            raise DataError(
+                f"{table.place(row)}: {value!r} in column {name!r} is not a finite number; leave "
+                f"the cell empty where the value is unknown"
+            )
+    return numbers
 
 
 def _label_values(table: Table, name: str) -> np.ndarray:
@@ -159,7 +196,8 @@ def _to_integers_if_canonical(table: Table, name: str, values: np.ndarray) -> np
 
 def _fractions(table: Table, name: str) -> DataError:
     return DataError(
-        f"{table.path}: column {name!r} contains fractions; labels must be integers or text"
+        f"{table.path}: column {name!r} contains fractions; labels must be integers or text; use "
+        f"gpcanet regress to predict numbers"
     )
 
 

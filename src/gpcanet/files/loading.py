@@ -42,6 +42,7 @@ def load_files(
     ignore: Sequence[str] = (),
     neighbors: int | None = None,
     drop_unknown: bool = False,
+    numeric_labels: bool = False,
     keep_missing: bool = False,
     known: Graph | None = None,
 ) -> Dataset:
@@ -79,6 +80,9 @@ def load_files(
         Whether to drop edges and labels of nodes without features, instead of raising an error. If
         more than half of the edges or labels are dropped, a DataWarning is issued; if all are, an
         error is raised.
+    numeric_labels : bool, default=False
+        Whether labels are numbers to predict: ``targets`` of the dataset has them, NaN for empty
+        cells, NA and similar words. Then -1 is a number like any other.
     keep_missing : bool, default=False
         Whether missing features (empty cells, NaN) are NaN in X, instead of an error.
     known : Graph, default=None
@@ -106,7 +110,9 @@ def load_files(
     ``notes`` states the decision if the row is 0, 1, ... or the features have no header.
     """
     check_distinct_columns({"source": source, "target": target, "weight": weight})
-    roles = ColumnRoles(id_column, label_column, split_column, tuple(ignore))
+    roles = ColumnRoles(
+        id_column, label_column, split_column, tuple(ignore), label_is_number=numeric_labels
+    )
     node_labels = None
     if labels is not None:
         node_labels = read_labels(Path(labels), replace(roles, ignore=(), id_is_optional=True))
@@ -314,7 +320,8 @@ def _join_labels(
             split[rows[known]] = labels.split[known]
         _report_dropped("labels", known[labels.codes >= 0], labels.ids.table.path, nodes, notes)
         n_labeled = int(np.sum(y >= 0))
-        notes.append(f"{n_labeled:,} nodes labelled, in {len(labels.class_names):,} classes")
+        kinds = "distinct values" if labels.are_numbers else "classes"
+        notes.append(f"{n_labeled:,} nodes labelled, in {len(labels.class_names):,} {kinds}")
     train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in SPLIT)
     unused = int(np.sum(y >= 0)) - len(train) - len(validation) - len(test)
     if unused and len(train) + len(validation) + len(test):

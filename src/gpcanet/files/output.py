@@ -128,6 +128,21 @@ def write_predictions(
     write_table(path, columns, arrays=arrays, overwrite=overwrite)
 
 
+def write_values(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    predicted: np.ndarray,
+    *,
+    id_name: str = "id",
+    overwrite: bool = False,
+) -> None:
+    """Write one row per node: its id and its predicted value."""
+    ids = _node_ids(graph)
+    columns = _with_ids(id_name, ids, {"predicted": predicted})
+    arrays = {"node_ids": ids, "predicted": predicted}
+    write_table(path, columns, arrays=arrays, overwrite=overwrite)
+
+
 def _node_ids(graph: Graph) -> np.ndarray:
     return np.arange(graph.n_nodes) if graph.node_ids is None else graph.node_ids
 

@@ -3,8 +3,8 @@
 Ghost edges are a low-rank term, which the Woodbury formula adds to the products of the plain
 graph with the columns of that term:
 
-- ``paper``: I + alpha L_beta = kappa (I + a L) - alpha beta Q Q^T with one column of Q per class,
-  kappa = 1 + alpha beta and a = alpha (1 - beta) / kappa. All beta share one pass.
+- ``paper``: I + alpha L_beta = kappa (I + a L) - alpha beta U V^T with a column of U per class or
+  target, kappa = 1 + alpha beta and a = alpha (1 - beta) / kappa. All beta share one pass.
 - ``balanced``: the labels also change the diagonal of P, so every beta above 0 takes its own pass.
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .interpolation import InterpolatedProducts, sample_points, series_length, steps_needed
-from .operators.ghost import GhostFactor, GhostForm, ghost_entries
+from .operators.ghost import GhostFactor, GhostForm, ghost_factors, max_rank
 from .operators.propagation import Propagation
 from .solvers.woodbury import woodbury_factor
 
@@ -98,8 +98,8 @@ class Resolvents:
         P of a given beta.
     X : ndarray of shape (n, d)
         Centred.
-    labels : ndarray of int, optional
-        A class code per node, -1 for unlabelled nodes.
+    labels : ndarray, optional
+        Class codes or targets, as for :class:`Propagation`.
     grid : Grid
         One for which :func:`sharing_pays`.
     """
@@ -117,8 +117,8 @@ class Resolvents:
             P = propagation(one.betas[0] if one.has_diagonal else 0.0).without_ghost_factor()
             columns = [X]
             if labels is not None:
-                entries = ghost_entries(labels, P.row_weights, grid.ghost)
-                U, V = GhostFactor(*entries, P.n_nodes, X.dtype).dense()
+                factors = ghost_factors(labels, P.row_weights, grid.ghost)
+                U, V = GhostFactor(*factors, P.n_nodes, X.dtype).dense()
                 self._n_ghosts = U.shape[1]
                 columns += [U] if np.array_equal(U, V) else [U, V]
             B = np.hstack(columns)
@@ -147,7 +147,7 @@ def sharing_pays(
     n, entries = P.n_nodes, len(P.indices) + P.n_nodes
     steps = (DIRECT_STEPS if direct else series_length(alpha, grid.tol) for alpha in grid.alphas)
     separate = sum(steps) * entries * d * STEP_TIME + len(grid.alphas) * n * d * d
-    width = d + (0 if labels is None else len(np.unique(labels[labels >= 0])))
+    width = d + (0 if labels is None else max_rank(labels))
     shared = sum(_cost(one, P, entries, width, max_iter) for one in grid.passes())
     return shared < WORTH_SHARING * len(grid.betas) * separate
 

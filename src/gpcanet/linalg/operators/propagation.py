@@ -2,7 +2,7 @@
 
 P = (1 - beta) A~ + beta G, where A~ is the normalised adjacency matrix with self-loops and G are
 the ghost edges added by labels (eq. 17 of the paper). G is a diagonal plus a low-rank factor with
-one entry per labelled node, and is never formed.
+one row per labelled node, and is never formed.
 
 Solvers work in the scaled variable D^-1/2 F, D being the degrees with self-loops. In it the
 symmetric D^-1/2 (A + I) D^-1/2 becomes the random walk D^-1 (A + I), so one kernel, which adds the
@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from ...errors import InputError
 from ..parallel import parallel_rows
 from .base import Array, BlockOperator, zero_block
-from .ghost import GhostFactor, GhostForm, ghost_entries
+from .ghost import GhostFactor, GhostForm, ghost_factors, labeled_mask
 
 if TYPE_CHECKING:
     from .kernels import LazyBlock
@@ -47,8 +47,9 @@ class Propagation(BlockOperator):
         unweighted graph.
     normalization : {"sym", "rw"}
         D^-1/2 (A + I) D^-1/2 or D^-1 (A + I).
-    labels : ndarray of int, optional
-        Class code per node, -1 for unlabelled nodes. Used if beta > 0.
+    labels : ndarray, optional
+        Class codes of shape (n,), -1 for unlabelled nodes, or targets of shape (n, t), NaN where
+        unknown. Used if beta > 0.
     beta : float
         Share of the ghost edges in P.
     ghost : {"balanced", "paper"}
@@ -135,18 +136,20 @@ class Propagation(BlockOperator):
         if labels is None:
             labels = np.full(self.n_nodes, -1)
         if form == "balanced":
-            self._diagonal[labels < 0] = beta
+            self._diagonal[~labeled_mask(labels)] = beta
         mass = None if self.normalization == "sym" else degrees
-        nodes, codes, left, right = ghost_entries(labels, mass, form)
+        nodes, left, right = ghost_factors(labels, mass, form)
         if len(nodes) == 0:
             return
         degree = degrees[nodes]
         if mass is None:  # U V^T becomes D^-1/2 U V^T D^1/2 in the scaled variable
-            left, right = left * degree**-0.5, right * degree**0.5
+            left = sp.diags_array(degree**-0.5) @ left
+            right = sp.diags_array(degree**0.5) @ right
         else:
-            right = right * degree
-            self.self_adjoint = form == "balanced" or bool(np.ptp(degree) == 0)
-        self.ghost = GhostFactor(nodes, codes, beta * left, right, self.n_nodes, self.dtype)
+            right = sp.diags_array(degree) @ right
+            of_equal_degrees = labels.ndim == 1 and bool(np.ptp(degree) == 0)
+            self.self_adjoint = form == "balanced" or of_equal_degrees
+        self.ghost = GhostFactor(nodes, beta * left, right, self.n_nodes, self.dtype)
 
     # -- in the variable of the caller ----------------------------------------------------
 
@@ -319,7 +322,7 @@ class Propagation(BlockOperator):
 
     @property
     def ghost_factors(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """(U, V) of shape (n, n_classes) such that P = ``sparse_part`` + U V^T, or None."""
+        """(U, V) of shape (n, rank) such that P = ``sparse_part`` + U V^T, or None."""
         return None if self.ghost is None else self.ghost.dense()
 
     def without_ghost_factor(self) -> Propagation:

@@ -1,0 +1,245 @@
+"""StackedRidge: what GPCARegressor and GPCAMultiLabelClassifier share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..errors import InputError
+from ..graph import Graph
+from ..utils.checks import check_choice, check_number
+from ..utils.progress import report_progress
+from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
+from ._problem import LARGEST_ALPHA, Parameters
+from ._regression_trees import node_table
+from ._stacking import (
+    FeatureScaling,
+    Stack,
+    left_out_r2,
+    make_folds,
+    predict_stacked,
+    propagate,
+    residual_gains,
+)
+from .gpca import GPCA
+from .training_nodes import TrainingNodes, check_keep, join_training_rows
+from .validation import check_features, check_weights
+
+#: Values tried for feature_scaling="auto".
+SCALINGS = ("standard", "l2")
+
+#: Largest number of features or of labelled nodes, and largest size in bytes, for a ridge
+#: regression on X itself.
+MAX_RIDGE_SIZE, MAX_RIDGE_BYTES = 2000, 2**28
+
+#: Boosting is tried with at least this number of labels and at most this number of features.
+MIN_BOOSTING_LABELS, MAX_BOOSTING_FEATURES = 200, 100
+
+
+class StackedRidge(BaseEstimator):
+    """Stacked ridge regressions on GPCA embeddings of several alphas and feature scalings."""
+
+    __metadata_request__fit = {"graph": True, "nodes": True}
+    __metadata_request__predict = {"graph": True, "nodes": True}
+    __metadata_request__score = {"graph": True, "nodes": True}
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        alpha: float | Sequence[float] = (0.0, 0.5, 2.0, 5.0, 10.0, 20.0, 50.0),
+        feature_scaling: str = "auto",
+        boosting: bool | str = "auto",
+        propagate_residuals: bool | str = "auto",
+        normalization: str = "sym",
+        tol: float | None = None,
+        max_iter: int = 1000,
+        precision: str = "full",
+        memory_limit: int | str | None = None,
+        keep_training_nodes: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.alpha = alpha
+        self.feature_scaling = feature_scaling
+        self.boosting = boosting
+        self.propagate_residuals = propagate_residuals
+        self.normalization = normalization
+        self.tol = tol
+        self.max_iter = max_iter
+        self.precision = precision
+        self.memory_limit = memory_limit
+        self.keep_training_nodes = keep_training_nodes
+
+    def check_parameters(self) -> None:
+        """Raise if a parameter has a value that is not allowed."""
+        alphas = np.atleast_1d(np.asarray(self.alpha, dtype=object))
+        if alphas.ndim != 1 or len(alphas) == 0:
+            raise InputError(f"alpha={self.alpha!r} must be a number or a list of numbers")
+        for alpha in alphas:
+            check_number("alpha", alpha, 0, LARGEST_ALPHA, advice="use alpha=0 to ignore the graph")
+        check_choice("feature_scaling", self.feature_scaling, ("auto", "none", *SCALINGS))
+        for name in ("boosting", "propagate_residuals"):
+            value = getattr(self, name)
+            if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
+                raise InputError(f"{name}={value!r} must be True, False or 'auto'")
+        check_keep(self.keep_training_nodes)
+        Parameters.of(self.make_gpca(float(alphas[0])))
+
+    # -- fit ------------------------------------------------------------------------------
+
+    def check_fit(
+        self, X: Any, y: Any, sample_weight: Any, graph: Any, nodes: Any
+    ) -> tuple[Any, Any, np.ndarray, Graph, np.ndarray | None]:
+        """Check the arguments of ``fit``, except for the values of y."""
+        self.check_parameters()
+        index, has_graph = RowIndex.of(X), graph is not None
+        X = check_features(self, X, reset=True)
+        if y is None:
+            raise InputError("requires y to be passed, but the target y is None")
+        graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
+        self.n_nodes_in_ = graph.n_nodes if has_graph else None
+        self.matched_by_id_ = index is not None and graph.node_ids is not None
+        y = align_to_rows(y, graph, nodes, index, "y")
+        weights = np.ones(X.shape[0])
+        if sample_weight is not None:
+            sample_weight = align_to_rows(sample_weight, graph, nodes, index, "sample_weight")
+            weights = check_weights(sample_weight, X.shape[0]).astype(np.float64)
+        return X, y, weights, graph, nodes
+
+    def fit_targets(
+        self, X: Any, Y: np.ndarray, weights: np.ndarray, graph: Graph, nodes: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn from checked arrays; returns predictions of all rows, and left-out predictions.
+
+        Y has NaN where a target is unknown. The left-out predictions are NaN there.
+        """
+        Y = np.where((weights > 0)[:, None], Y, np.nan)
+        if np.isnan(Y).all(axis=0).any():
+            raise InputError("sample_weight is 0 for all known values of a target; give one more")
+        labeled = np.flatnonzero(~np.isnan(Y).all(axis=1))
+        stack = Stack(labeled, Y[labeled], weights[labeled])
+        subgraph, folds = row_subgraph(graph, nodes), make_folds(Y[labeled], X[labeled])
+        for embedded in self._embeddings(X, graph, nodes, len(labeled)):
+            stack.add(*embedded)
+        table = node_table(X, subgraph) if self._tries_boosting(X, Y) else None
+        stack.combine(table, folds)
+        self.feature_scalings_ = [one.scaling for one in stack.used]
+        self.gpca_ = [one.gpca for one in stack.used]
+        self.alphas_ = [None if one.gpca is None else one.gpca.alpha for one in stack.used]
+        self.weights_ = stack.stack_weights
+        self.trees_, self.tree_weights_ = stack.trees, stack.tree_weights
+        self.boosting_ = bool(self.tree_weights_.any())
+        self.coefficients_, self.intercept_ = stack.linear()
+        embeddings = (
+            one.transform(X, graph, nodes) if one.Z is None else one.Z for one in stack.used
+        )
+        predicted = predict_stacked(
+            list(embeddings), self.coefficients_, self.intercept_, X.shape[0]
+        )
+        predicted += self._predict_by_trees(table)
+        left_out = np.full(Y.shape, np.nan)
+        left_out[labeled] = stack.left_out
+        residuals = Y - left_out
+        self.residual_alpha_, self.residual_gains_ = 0.0, np.zeros(Y.shape[1])
+        if self.propagate_residuals is not False and subgraph.n_edges and len(labeled) > 1:
+            alpha, gains, smoothed = residual_gains(
+                subgraph, residuals, labeled, stack.weights, folds,
+                required=self.propagate_residuals is True,
+            )  # fmt: skip
+            if gains.any():
+                self.residual_alpha_, self.residual_gains_ = alpha, gains
+                left_out[labeled] += gains * smoothed
+                predicted += gains * propagate(subgraph, residuals, alpha)
+        self.propagate_residuals_ = bool(self.residual_gains_.any())
+        self.left_out_r2_ = left_out_r2(Y[labeled], left_out[labeled], stack.weights)
+        kept = residuals if self.propagate_residuals_ else None
+        self.training_nodes_ = TrainingNodes.kept(
+            graph, nodes, X, kept, keep=self.keep_training_nodes
+        )
+        self.n_iter_ = max([1, *(gpca.n_iter_ for gpca in self.gpca_ if gpca is not None)])
+        return predicted, left_out
+
+    def _embeddings(
+        self, X: Any, graph: Graph, nodes: np.ndarray | None, n_labeled: int
+    ) -> Iterator[tuple[FeatureScaling, GPCA | None, Any]]:
+        """Yield feature scaling, fitted GPCA and embedding; X itself first, with None."""
+        alphas = np.unique(np.asarray(self.alpha, dtype=float)).tolist()
+        if row_subgraph(graph, nodes).n_edges == 0:
+            alphas = alphas[:1]  # all alphas give the same embedding
+        kinds = SCALINGS if self.feature_scaling == "auto" else (self.feature_scaling,)
+        done, d = 0, X.shape[1]
+        for kind in kinds:
+            scaling = FeatureScaling(kind).fit(X)
+            scaled = scaling.transform(X)
+            if min(d, n_labeled) <= MAX_RIDGE_SIZE and 8 * d * n_labeled <= MAX_RIDGE_BYTES:
+                yield scaling, None, scaled
+            for alpha in alphas:
+                gpca = self.make_gpca(alpha)
+                yield scaling, gpca, gpca.fit_transform(scaled, graph=graph, nodes=nodes)
+                done += 1
+                report_progress("embedding", done, len(alphas) * len(kinds))
+
+    def _tries_boosting(self, X: Any, Y: np.ndarray) -> bool:
+        if isinstance(self.boosting, bool):
+            return self.boosting
+        enough = int(np.sum(~np.isnan(Y), axis=0).min()) >= MIN_BOOSTING_LABELS
+        return enough and X.shape[1] <= MAX_BOOSTING_FEATURES
+
+    @property
+    def n_embeddings(self) -> int:
+        """Number of embeddings that ``fit`` tries."""
+        n_scalings = len(SCALINGS) if self.feature_scaling == "auto" else 1
+        return n_scalings * int(np.size(np.asarray(self.alpha)))
+
+    def make_gpca(self, alpha: float = 1.0) -> GPCA:
+        """An unfitted GPCA with the parameters of this estimator."""
+        return GPCA(
+            self.n_components, alpha=alpha, normalization=self.normalization, tol=self.tol,
+            max_iter=self.max_iter, precision=self.precision, memory_limit=self.memory_limit,
+            # Predictions add the training rows themselves.
+            keep_training_nodes=False if self.keep_training_nodes is False else None,
+        )  # fmt: skip
+
+    # -- predict --------------------------------------------------------------------------
+
+    def predict_targets(self, X: Any, graph: Any, nodes: Any) -> np.ndarray:
+        """Predictions for the nodes of any graph, of shape (n_nodes, n_targets)."""
+        check_is_fitted(self)
+        index = RowIndex.of(X)
+        X = check_features(self, X, reset=False)
+        n_rows = X.shape[0]
+        graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
+        X, graph, nodes, residuals = join_training_rows(self.training_nodes_, X, graph, nodes)
+        embeddings = [
+            scaling.transform(X)
+            if gpca is None
+            else gpca.transform(scaling.transform(X), graph=graph, nodes=nodes)
+            for scaling, gpca in zip(self.feature_scalings_, self.gpca_, strict=True)
+        ]
+        predicted = predict_stacked(embeddings, self.coefficients_, self.intercept_, X.shape[0])
+        subgraph = row_subgraph(graph, nodes)
+        if self.boosting_:
+            predicted += self._predict_by_trees(node_table(X, subgraph))
+        if residuals is not None and self.propagate_residuals_:
+            predicted += self.residual_gains_ * propagate(subgraph, residuals, self.residual_alpha_)
+        return predicted[:n_rows]
+
+    def _predict_by_trees(self, table: np.ndarray | None) -> np.ndarray:
+        """The share of the boosted trees in the predictions; 0 without trees."""
+        if table is None or not self.boosting_:
+            return np.zeros(len(self.tree_weights_))
+        columns = [
+            np.zeros(len(table)) if trees is None else weight * trees.predict(table)
+            for trees, weight in zip(self.trees_, self.tree_weights_, strict=True)
+        ]
+        return np.column_stack(columns)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        return tags

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .estimators import (
         GPCA,
         GPCAClassifier,
+        GPCAMultiLabelClassifier,
         GPCAPath,
         GPCARegressor,
         GraphImputer,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GPCA",
     "GPCAClassifier",
+    "GPCAMultiLabelClassifier",
     "GPCAPath",
     "GPCARegressor",
     "Graph",
@@ -38,6 +40,7 @@ __all__ = [
 _HOME = {
     "GPCA": "estimators.gpca",
     "GPCAClassifier": "estimators.classifier",
+    "GPCAMultiLabelClassifier": "estimators.multilabel",
     "GPCAPath": "estimators.path",
     "GPCARegressor": "estimators.regressor",
     "Graph": "graph",

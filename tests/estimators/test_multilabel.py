@@ -8,8 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from truth import dense_P, dense_solve, random_graph
 
-from gpcanet import GPCAClassifier, load_model, save_model
-from gpcanet.estimators.multilabel import GPCAMultiLabelClassifier, is_indicator_matrix
+from gpcanet import GPCAClassifier, GPCAMultiLabelClassifier, load_model, save_model
 
 
 def labelled_data(n=300, n_labels=3, seed=0):
@@ -116,16 +115,8 @@ def test_bad_indicators_raise(data, y, message):
         fit(X, y, graph)
 
 
-def test_parameters_of_a_classifier_are_taken_over():
-    model = GPCAMultiLabelClassifier.like(GPCAClassifier(16, normalization="rw", tol=1e-4))
-    assert (model.n_components, model.normalization, model.tol) == (16, "rw", 1e-4)
-    assert model.alpha == GPCAMultiLabelClassifier().alpha
-
-
-def test_which_y_is_an_indicator_matrix():
-    assert is_indicator_matrix(np.zeros((4, 2)))
-    assert is_indicator_matrix([[0, 1], [1, 0]])
-    assert is_indicator_matrix(sp.csr_array((4, 2)))
-    assert not is_indicator_matrix(np.zeros((4, 1)))
-    assert not is_indicator_matrix(["a", "b"])
-    assert not is_indicator_matrix(None)
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, np.ndarray.tolist])
+def test_classifier_of_one_label_names_this_one(convert):
+    X = np.arange(8.0).reshape(4, 2)
+    with pytest.raises(ValueError, match="use GPCAMultiLabelClassifier"):
+        GPCAClassifier().fit(X, convert((X > 3).astype(int)))

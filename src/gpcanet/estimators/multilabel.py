@@ -1,4 +1,4 @@
-"""GPCAMultiLabelClassifier: what GPCAClassifier uses for indicator matrices."""
+"""GPCAMultiLabelClassifier: node classification with any number of labels per node."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from ._stacked_ridge import StackedRidge
@@ -15,8 +15,6 @@ from .validation import check_indicators
 
 class GPCAMultiLabelClassifier(ClassifierMixin, StackedRidge):
     """Semi-supervised node classifier for label indicators: any number of labels per node.
-
-    GPCAClassifier delegates to it if y is a matrix.
 
     The scores of the labels are those of :class:`GPCARegressor` on the indicators. A logistic
     regression on the left-out scores of each label turns them into probabilities.
@@ -41,7 +39,7 @@ max_iter, precision, memory_limit, keep_training_nodes
     Examples
     --------
     >>> import numpy as np
-    >>> from gpcanet.estimators.multilabel import GPCAMultiLabelClassifier
+    >>> from gpcanet import GPCAMultiLabelClassifier
     >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
     >>> y = X.astype(float)
     >>> y[-4:] = np.nan  # unlabelled
@@ -53,13 +51,6 @@ max_iter, precision, memory_limit, keep_training_nodes
     """
 
     __metadata_request__predict_proba = {"graph": True, "nodes": True}
-
-    @classmethod
-    def like(cls, classifier: BaseEstimator) -> Self:
-        """An unfitted one with those parameters of another estimator that both have."""
-        given, own = classifier.get_params(deep=False), cls().get_params(deep=False)
-        shared = own.keys() & given.keys() - {"alpha", "feature_scaling"}
-        return cls(**{name: given[name] for name in shared})
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, nodes: Any = None
@@ -141,12 +132,6 @@ max_iter, precision, memory_limit, keep_training_nodes
         tags.classifier_tags.multi_label = True
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def is_indicator_matrix(y: Any) -> bool:
-    """Whether y has several columns, so that it cannot be one class per row."""
-    shape = y.shape if hasattr(y, "shape") else np.shape(y)
-    return len(shape) == 2 and shape[1] > 1
 
 
 def _calibrate(scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:

@@ -120,6 +120,12 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         y = y.tolist()  # a masked label becomes None
     if isinstance(y, list | tuple) and any(isinstance(label, str) for label in y):
         y = id_array(y)  # numpy would turn the -1 of ["a", -1] into text
+    shape = y.shape if hasattr(y, "shape") else np.shape(y)
+    if len(shape) == 2 and shape[1] > 1:
+        raise InputError(
+            f"y should be a 1d array, got an array of shape {shape} instead; use "
+            f"GPCAMultiLabelClassifier for several labels per node"
+        )
     with as_user_errors():
         y = column_or_1d(y, warn=True)
     if len(y) != n_rows:

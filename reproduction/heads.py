@@ -14,10 +14,11 @@ from typing import Protocol
 
 import numpy as np
 from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
 
 from gpcanet.datasets import Dataset
 from gpcanet.errors import TrainingDivergedError
-from gpcanet.estimators.heads import Head
 from gpcanet.utils.training_result import SPLIT, TrainingResult
 
 from .cells import Setup
@@ -63,13 +64,15 @@ def fit_head(Z: np.ndarray, data: Dataset, setup: Setup, seed: int) -> TrainingR
     nodes = {name: getattr(data, name) for name in SPLIT}
     started = time.perf_counter()
     if setup["head"] == "logistic":
-        head = Head(setup["C"], unit_rows=setup["unit_rows"])
-        head.fit(Z[nodes["train"]], data.y[nodes["train"]])
-        classes = np.unique(data.y[nodes["train"]])
+        # Rows of unit norm, each or on average, so that C has the same effect for every Z.
+        norm = math.sqrt(np.mean(np.sum(np.square(Z[nodes["train"]]), axis=1))) or 1.0
+        rows = normalize(Z) if setup["unit_rows"] else Z / norm
+        head = LogisticRegression(C=setup["C"], max_iter=1000)
+        head.fit(rows[nodes["train"]], data.y[nodes["train"]])
         result = TrainingResult(
             accuracy={
-                name: _accuracy(classes[head.predict_proba(Z[rows]).argmax(1)] == data.y[rows])
-                for name, rows in nodes.items()
+                name: _accuracy(head.predict(rows[part]) == data.y[part])
+                for name, part in nodes.items()
             }
         )
     else:

@@ -25,7 +25,9 @@ def in_process(monkeypatch):
     """Run the jobs of child processes here, because a process takes seconds to start."""
     from benchmarks import child
 
-    monkeypatch.setattr(child, "run_in_process", child.run_job)
+    monkeypatch.setattr(
+        child, "run_in_process", lambda job, timeout=None, **given: child.run_job(job, **given)
+    )
 
 
 @pytest.mark.usefixtures("in_process")

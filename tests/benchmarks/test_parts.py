@@ -37,7 +37,9 @@ def citations(monkeypatch):
 
     monkeypatch.setattr("benchmarks.graphs.load", load)
     monkeypatch.setattr("benchmarks.path.load", load)
-    monkeypatch.setattr(child, "run_in_process", child.run_job)
+    monkeypatch.setattr(
+        child, "run_in_process", lambda job, timeout=None, **given: child.run_job(job, **given)
+    )
 
 
 @pytest.fixture

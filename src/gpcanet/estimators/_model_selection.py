@@ -268,6 +268,16 @@ def select_members(
     return [members[i] for i in order[:n_members]], enough
 
 
+def usual_candidates(candidates: list[Candidate]) -> list[Candidate]:
+    """The candidates by their distance from C = 1 and alpha = 10, for too few labels to compare."""
+
+    def distance(candidate: Candidate) -> tuple[float, float]:
+        alpha = max(candidate.alpha, 1e-6)
+        return abs(math.log(candidate.C)), abs(math.log(alpha / 10))
+
+    return sorted(candidates, key=distance)
+
+
 def _evaluate(
     candidates: list[Candidate], fitter: HeadFitter, folds: list[Fold], n_labels: int
 ) -> tuple[list[Member], np.ndarray]:

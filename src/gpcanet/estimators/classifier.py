@@ -25,6 +25,7 @@ from ._model_selection import (
     make_candidates,
     make_folds,
     select_members,
+    usual_candidates,
 )
 from ._problem import LARGEST_ALPHA, Parameters, TrainingData
 from .gpca import GPCA
@@ -275,7 +276,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         if folds:
             members, folds = select_members(candidates, fitter, folds, self.n_members)
         else:
-            members = [Member(candidates[len(candidates) // 2], 1.0, [])]
+            usual = usual_candidates(candidates)[: self.n_members]
+            members = [Member(candidate, 1.0, []) for candidate in usual]
         grid.keep_only({member.candidate.embedding for member in members})
         evaluation = evaluate(fitter, members, folds, (self.correct, self.smooth))
         self.__dict__.update(

@@ -120,7 +120,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         y = y.tolist()  # a masked label becomes None
     if isinstance(y, list | tuple) and any(isinstance(label, str) for label in y):
         y = id_array(y)  # numpy would turn the -1 of ["a", -1] into text
-    shape = y.shape if hasattr(y, "shape") else np.shape(y)
+    shape: Any = np.shape(y) if isinstance(y, list | tuple) else getattr(y, "shape", ())
     if len(shape) == 2 and shape[1] > 1:
         raise InputError(
             f"y should be a 1d array, got an array of shape {shape} instead; use "

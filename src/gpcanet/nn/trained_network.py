@@ -154,7 +154,9 @@ class TrainedNetwork:
                 "a GPCANet with beta > 0 uses labels of its training graph and cannot predict on "
                 "another graph; give that graph, or train with beta=0"
             )
-        return known.labels
+        labels = np.full(graph.n_nodes, UNLABELED)
+        labels[slice(None) if known.nodes is None else known.nodes] = known.labels
+        return labels
 
     def _check_feature_names(self, data: Any) -> None:
         """Raise if the features are known to be others, or in another order."""

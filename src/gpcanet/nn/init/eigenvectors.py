@@ -163,10 +163,11 @@ def pair_differences(width: int, n_blocks: int = 1) -> np.ndarray:
 
     Examples
     --------
-    >>> pair_differences(3) * 2**0.5
-    array([[ 1.        ,  0.        ],
-           [ 0.        ,  1.41421356],
-           [-1.        ,  0.        ]])
+    >>> pair_differences(4).round(2)
+    array([[ 0.71,  0.  ],
+           [ 0.  ,  0.71],
+           [-0.71, -0.  ],
+           [-0.  , -0.71]])
     """
     block = width // n_blocks
     half = (block + 1) // 2

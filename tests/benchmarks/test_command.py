@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import deep_gcn
 from benchmarks.parts import PARTS
 from gpcanet.linalg.parallel import available_cores
 
@@ -33,10 +34,14 @@ def in_process(monkeypatch):
 @pytest.mark.usefixtures("in_process")
 def test_quick_run_of_all_parts(bench, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
+    architectures = pytest.importorskip("benchmarks.architectures")
     for module in ("command", "first_use"):  # two seconds per command
         monkeypatch.setattr(f"benchmarks.{module}.run_python", lambda *_: None)
     for module in ("deep_gcn", "architectures"):
         monkeypatch.setattr(f"benchmarks.{module}.EPOCHS", 2)
+    # All of them take a minute.
+    monkeypatch.setattr(deep_gcn, "METHODS", {"orthogonal": deep_gcn.METHODS["orthogonal"]})
+    monkeypatch.setattr(architectures, "ARCHITECTURES", {"GIN": architectures.ARCHITECTURES["GIN"]})
     monkeypatch.setattr("benchmarks.deep_gcn.available_cores", lambda: 1)
     ended = bench("--size", "quick", "--work-dir", tmp_path / "work")
     assert ended.code == 0, ended.err

@@ -18,8 +18,9 @@ from ..dropout import LEVELS
 
 def linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """x @ weight.T; in float32 by oneDNN, which uses AVX-512 on CPUs of all vendors."""
-    if x.dtype == np.float32 and torch.backends.mkldnn.is_available():
-        return _scripted_linear()(torch.from_numpy(x), torch.from_numpy(weight)).numpy()
+    fast = _scripted_linear() if x.dtype == np.float32 else None
+    if fast is not None:
+        return fast(torch.from_numpy(x), torch.from_numpy(weight)).numpy()
     with np.errstate(all="ignore"):  # a training that diverges is noticed by its loss
         return x @ weight.T
 
@@ -29,11 +30,19 @@ def _onednn_linear(x: Tensor, weight: Tensor) -> Tensor:
 
 
 @cache
-def _scripted_linear() -> Callable[[Tensor, Tensor], Tensor]:
-    """``_onednn_linear`` in TorchScript, which releases the GIL, unlike calls of ``torch.ops``."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return torch.jit.script(_onednn_linear)
+def _scripted_linear() -> Callable[[Tensor, Tensor], Tensor] | None:
+    """``_onednn_linear`` in TorchScript, which releases the GIL, unlike calls of ``torch.ops``.
+
+    The operator is not public; None if this version of torch does not have it.
+    """
+    if not torch.backends.mkldnn.is_available():
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return torch.jit.script(_onednn_linear)
+    except (AttributeError, RuntimeError):
+        return None
 
 
 def _kernels() -> Any:

@@ -56,7 +56,7 @@ def spog_init_(
     Source: S. Wang, Y. Chen, Y. Zhang, R. Sun, T. Ding, "Exploring and Improving Initialization
     for Deep Graph Neural Networks: A Signal Propagation Perspective", TMLR 2025, as in the
     authors' code for GCNs on ogbn-arxiv (github.com/YChen-zzz/Code-for-SPoGInit). The objective
-    is the sum of three terms, for random features and labels that are drawn anew in each step:
+    is the sum of three terms, for random features and labels that are new in each step:
 
     - (|H_1| / |H_(L-1)| - 1)^2, where H_l is the input of layer l + 1
     - 10 (|G_2| / |G_(L-1)| - 1)^2, where G_l is the gradient of the loss for the weight of layer l

@@ -297,6 +297,8 @@ def report(
     """
     from .report import read_summary, write_report
 
+    if Path(name).name != name or name == "..":
+        raise InputError(f"--name {name!r} must be a name without folders; use --output for these")
     console = Console(quiet=quiet, as_json=as_json)
     summary = read_summary(sources, console.note)
     summary = replace(summary, notes=tuple(dict.fromkeys([*summary.notes, *(notes or [])])))

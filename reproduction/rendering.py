@@ -36,7 +36,9 @@ def _render(template: str, blocks: list[Block], *, autoescape: bool, **context: 
     environment = Environment(
         autoescape=autoescape, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"inline": _inline, "anchor": anchor, "markdown_table": _markdown_table}
+    environment.filters |= {
+        "inline": _inline, "plain": _plain, "anchor": anchor, "markdown_table": _markdown_table,
+    }  # fmt: skip
     text = (files(__package__) / template).read_text("utf-8")
     kinds = [(type(block).__name__, block) for block in blocks]
     return environment.from_string(text).render(blocks=kinds, **context)
@@ -53,6 +55,15 @@ def anchor(text: str) -> str:
     'table-1-gpca-by-alpha'
     """
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _plain(text: str) -> str:
+    """Markdown of a text whose HTML tags are shown as text.
+
+    >>> _plain("a < b, <b>bold</b>")
+    'a < b, &lt;b>bold&lt;/b>'
+    """
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
 
 
 def _inline(text: str) -> object:

@@ -352,3 +352,21 @@ def test_closed_streams_are_not_an_error():
     )  # fmt: skip
     assert json.loads(done.stdout) == {"fetched": ["digits"]}
     assert done.stderr == ""
+
+
+def test_no_more_threads_is_one_line_and_not_a_traceback():
+    arguments = write_small()
+    code = (
+        "import sys, threading\n"
+        'def refuse(self): raise RuntimeError("can\'t start new thread")\n'
+        "from gpcanet.linalg import parallel\n"
+        "parallel.available_cores = lambda: 2\n"
+        "threading.Thread.start = refuse\n"
+        "from gpcanet.cli import main\n"
+        "main()\n"
+    )
+    ended = process(*arguments, code=code)
+    assert ended.code == 2
+    assert "gpcanet: the system allows no more threads or memory" in ended.err.splitlines()[-1]
+    assert "Traceback" not in ended.err
+    assert not Path("z.csv").exists()

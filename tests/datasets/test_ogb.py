@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -40,7 +41,9 @@ def listed_edges():
 
 
 EDGES = listed_edges()
-ABOUT = replace(ogb.ABOUT[NAME], n_nodes=200, n_features=5, n_classes=4)
+ABOUT = replace(
+    ogb.ABOUT[NAME], n_nodes=200, n_edges=MODEL.graph.n_edges, n_features=5, n_classes=4
+)
 LAYOUT = ogb.LAYOUTS[NAME]._replace(n_listed_edges=EDGES.shape[1])
 Y = np.where(np.arange(200) == UNLABELED, -1, MODEL.y)
 
@@ -317,6 +320,38 @@ def test_interrupted_conversion_leaves_nothing(own, tmp_path):
         load(own)
     assert kept_in_cache(tmp_path) == []
     assert_right(load(own))
+
+
+def test_folders_of_killed_conversions_are_removed(own, tmp_path):
+    code = f"""
+import os, signal
+import test_ogb
+from test_ogb import ABOUT, LAYOUT, NAME, load, ogb, progress_to
+ogb.ABOUT[NAME], ogb.LAYOUTS[NAME] = ABOUT, LAYOUT
+
+def kill(what, done, total):
+    if what == "rows of node-feat.csv.gz":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+with progress_to(kill):
+    load({str(own)!r})
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    for _ in range(2):
+        ended = subprocess.run(
+            [sys.executable, "-c", code], cwd=Path(__file__).parent, env=environment
+        )
+        assert ended.returncode == -signal.SIGKILL
+    hidden = [name for name in kept_in_cache(tmp_path) if name.endswith(".part")]
+    assert len(hidden) == 1  # the second conversion removed the folder of the first one
+    assert_right(load(own))
+    assert not [name for name in kept_in_cache(tmp_path) if name.endswith(".part")]
+
+
+def test_archive_with_one_edge_many_times_is_refused(tmp_path):
+    once = ["0,1"] * EDGES.shape[1]
+    content = gzip.compress("".join(f"{line}\n" for line in once).encode())
+    refuse(CONTENTS | {LISTED: content}, tmp_path, r"edge.csv.gz has 1 different edges, not \d+;")
 
 
 def test_interrupted_conversion_keeps_its_download(server, tmp_path):

@@ -53,6 +53,12 @@ def test_usable_cores_are_the_available_ones_up_to_omp_num_threads(monkeypatch, 
 # -- parallel_map --------------------------------------------------------------------------
 
 
+def test_one_core_needs_no_threads(monkeypatch):
+    monkeypatch.setattr(parallel, "available_cores", lambda: 1)
+    seen = parallel_map(lambda _: (threading.get_ident(), blas_threads()), range(3))
+    assert seen == [(threading.get_ident(), {1})] * 3
+
+
 def test_parallel_map_returns_results_in_order():
     def work(item):
         time.sleep(0.01 * (item % 3))

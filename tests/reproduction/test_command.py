@@ -149,12 +149,21 @@ def test_notes_are_kept_in_the_summary(reproduction, journal, tmp_path):
         "report", journal, "-o", first, "-q", "--note", "Run on a <train>.", "--note", "Two."
     )
     reproduction("report", first / "report.json", journal, "-o", again, "-q", "--note", "Three.")
-    for folder, notes in ((first, ("<train>", "Two.")), (again, ("<train>", "Two.", "Three."))):
+    shown = "a &lt;train>."
+    for folder, notes in ((first, (shown, "Two.")), (again, (shown, "Two.", "Three."))):
         text = (folder / "report.md").read_text()
         assert all(text.count(note) == 1 for note in notes)
         page = (folder / "report.html").read_text()
         assert "Run on a &lt;train&gt;." in page
     assert "Notes by" not in to_markdown(document(Summary()), "")
+
+
+@pytest.mark.parametrize("name", ["../../x", "inner/x", "..", "."])
+def test_report_stays_in_its_folder(reproduction, journal, tmp_path, name):
+    folder = tmp_path / "deep" / "report"
+    complaint = reproduction("report", journal, "-o", folder, "--name", name).complaint
+    assert "must be a name without folders" in complaint
+    assert not folder.parent.exists()
 
 
 def test_report_on_an_empty_journal_is_refused(reproduction, tmp_path):

@@ -74,6 +74,17 @@ def test_file_is_replaced_with_overwrite(target):
     assert os.listdir(target.parent) == [target.name]
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_replaced_file_keeps_its_permissions(target, mode):
+    target.chmod(mode)
+    with umask(0o022), atomic_file(target, overwrite=True) as file:
+        [part] = set(os.listdir(target.parent)) - {target.name}
+        # nobody else may read the data while it is written
+        assert stat.S_IMODE((target.parent / part).stat().st_mode) == mode
+        file.write(b"new")
+    assert stat.S_IMODE(target.stat().st_mode) == mode
+
+
 def test_name_may_be_text(tmp_path):
     with atomic_file(str(tmp_path / "new.bin")) as file:
         file.write(b"x")

@@ -51,6 +51,10 @@ def run_app(app: typer.Typer, program: str) -> None:
         _exit(program, describe(error), BAD_INPUT)
     except MemoryError:
         _exit(program, "not enough memory for this graph; use --memory-limit or float32", BAD_INPUT)
+    except RuntimeError as error:
+        if str(error) != "can't start new thread":  # Python has no type of its own for it
+            raise
+        _exit(program, "the system allows no more threads or memory; raise its limits", BAD_INPUT)
 
 
 def describe(error: Exception) -> str:

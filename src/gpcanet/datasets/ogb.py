@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import DataError, DataUnavailableError
 from ..graph import Graph
-from ..utils.atomic import atomic_folder
+from ..utils.atomic import atomic_folder, remove_abandoned_folders
 from ..utils.training_result import SPLIT
 from .dataset import About, Dataset
 from .download import download
@@ -103,6 +103,7 @@ def load_ogb(
         kept = _open_cached(cache, name)
         if isinstance(kept, Dataset):
             return kept
+        remove_abandoned_folders(cache)
         if own is None and not archive.is_file():
             if is_offline(offline):  # and another process found the archive damaged
                 raise unavailable

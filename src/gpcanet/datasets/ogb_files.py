@@ -31,6 +31,9 @@ PARTS = {"train": "train", "validation": "valid", "test": "test"}
 _BLOCK_BYTES = 4 << 20
 _CLASS_NAMES_BYTES = 1 << 16
 
+#: Largest relative difference of the number of edges from the expected one.
+EDGE_TOLERANCE = 0.01
+
 #: A file or folder, on disk or in an archive.
 Place = Path | zipfile.Path
 
@@ -87,6 +90,11 @@ def convert(published: Place, folder: Path, about: About, layout: Layout) -> lis
     edges = np.empty((2, n_edges), np.int32)
     _fill(edges.T, published / "raw/edge.csv.gz", _position(n_nodes))
     graph = Graph.from_edge_index(edges, n_nodes=n_nodes, each_once=True)
+    if abs(graph.n_edges - about.n_edges) > EDGE_TOLERANCE * about.n_edges:
+        raise _wrong(
+            published / "raw/edge.csv.gz",
+            f"has {graph.n_edges:,} different edges, not {about.n_edges:,}",
+        )
     np.save(folder / "indptr.npy", graph.indptr)
     np.save(folder / "indices.npy", graph.indices)
     del edges, graph  # a gigabyte for ogbn-products

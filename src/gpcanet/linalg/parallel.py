@@ -96,6 +96,10 @@ def parallel_sum(function: Callable[[T], Any], items: Iterable[T], start: Any = 
 def _results(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """Must be exhausted by the caller: until then BLAS is limited in the whole process."""
     n_workers = min(WORKERS, usable_cores())
+    if n_workers == 1:
+        with one_blas_thread():
+            yield from map(function, items)
+        return
     pending: deque[Future[R]] = deque()
     with one_blas_thread(), ThreadPoolExecutor(n_workers) as pool:
         for item in items:

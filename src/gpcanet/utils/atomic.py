@@ -6,9 +6,11 @@ error, a full disk, an interrupt or a kill, the old file or none is there, never
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,8 @@ from ..errors import InputError, OutputExistsError
 @contextmanager
 def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     """Open a file for writing; it gets its name when the block ends without an error.
+
+    A file that is replaced keeps its permissions.
 
     Examples
     --------
@@ -36,6 +40,8 @@ def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Ite
     part = _hidden_sibling(path)
     try:
         with part.open("xb") as file:
+            if path.exists():  # before the data is written, which others may not be allowed to read
+                part.chmod(stat.S_IMODE(path.stat().st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -65,6 +71,12 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             if not path.is_dir():
                 raise
     finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def remove_abandoned_folders(path: Path) -> None:
+    """Remove what killed processes left of ``atomic_folder(path)``; requires a lock on the name."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         shutil.rmtree(part, ignore_errors=True)
 
 

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The version whose default build is for the CPU; the package itself takes any torch >= 2.4.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test slow lint bench evidence page clean
+.PHONY: demo test slow lint bench evidence campaign page clean
 
 demo: $(VENV)/demo.ready
 	$(BIN)/gpcanet demo --force
@@ -35,10 +35,17 @@ evidence: $(VENV)/test.ready
 	$(BIN)/python -m reproduction run --journal $(JOURNAL)
 	$(BIN)/python -m reproduction report $(JOURNAL) --output docs --name evidence --force
 
-# Writes docs/performance.md and docs/evidence.md from the committed results.
+# Looks for wrong answers and lost files; the exit code is 1 if it finds any.
+MINUTES ?= 60
+SEED    ?= 0
+campaign: $(VENV)/test.ready
+	$(BIN)/python -m campaign --minutes $(MINUTES) --seed $(SEED)
+
+# Writes docs/performance.md, docs/evidence.md and the figures of docs/testing.md from the committed results.
 page: $(VENV)/test.ready
 	$(BIN)/python -m benchmarks --page-only --out benchmarks/results --docs docs
 	$(BIN)/python -m reproduction report docs/evidence.json --output docs --name evidence --force
+	$(BIN)/python -m campaign.page
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

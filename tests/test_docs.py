@@ -66,7 +66,7 @@ def test_every_named_test_exists(file, test):
 
 
 @pytest.mark.parametrize(
-    "path", named(r"((?:tests|benchmarks|reproduction|docs)/[\w/-]+\.\w+)", *DOCUMENTS)
+    "path", named(r"((?:tests|benchmarks|reproduction|campaign|docs)/[\w/-]+\.\w+)", *DOCUMENTS)
 )
 def test_every_named_file_exists(path):
     assert (ROOT / path).is_file()
@@ -261,7 +261,7 @@ def test_every_named_part_of_the_benchmarks_exists():
     named = {
         part
         for page in pages
-        for parts in re.findall(r"--parts ([\w,]+)", page)
+        for parts in re.findall(r"(?<!campaign )--parts ([\w,]+)", page)
         for part in parts.split(",")
     }
     assert len(named) > 5

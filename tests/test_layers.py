@@ -89,7 +89,7 @@ CHECKOUT = PACKAGE.parents[1]
 
 #: From the top down. A module may import from its own line and the lines below it.
 LAYERS = [
-    ("benchmarks", "reproduction"),
+    ("benchmarks", "reproduction", "campaign"),
     ("gpcanet.cli", "gpcanet.__main__"),
     ("gpcanet.nn",),
     ("gpcanet.estimators",),
@@ -102,6 +102,7 @@ LAYERS = [
 #: On one line, but separate.
 SEPARATE = [
     ("benchmarks", "reproduction.__main__"),
+    ("reproduction", "campaign"),
     ("gpcanet.graph", "gpcanet.linalg"),
     ("gpcanet.estimators", "gpcanet.files"),
     ("gpcanet.estimators", "gpcanet.datasets"),
@@ -110,10 +111,15 @@ SEPARATE = [
 
 #: Packages that only some modules may import.
 RESERVED = {
-    ("typer", "rich"): ("gpcanet.cli", "benchmarks.__main__", "reproduction.__main__"),
+    ("typer", "rich"): (
+        "gpcanet.cli",
+        "benchmarks.__main__",
+        "reproduction.__main__",
+        "campaign.__main__",
+    ),
     ("matplotlib",): ("gpcanet.cli", "benchmarks", "reproduction"),
     ("jinja2", "markupsafe"): ("reproduction.rendering", "benchmarks.page"),
-    ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets", "benchmarks"),
+    ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets", "benchmarks", "campaign"),
     ("safetensors",): ("gpcanet.utils.tensor_file",),
     ("torch", "torch_geometric"): ("gpcanet.nn", "benchmarks", "reproduction"),
     ("pymetis",): ("gpcanet.nn",),
@@ -155,7 +161,7 @@ def broken_rules(module, imported):
     broken, own = set(), layer_of(module)
     for name in imported:
         home = PUBLIC.get(name, name)
-        if name.split(".")[0] in ("gpcanet", "benchmarks", "reproduction"):
+        if name.split(".")[0] in ("gpcanet", "benchmarks", "reproduction", "campaign"):
             if name != "gpcanet.__version__" and layer_of(home) < own:
                 broken.add(name)
             for pair in SEPARATE:
@@ -205,7 +211,8 @@ ALLOWED_UNDERSCORES = {
     "_replace", "_asdict", "_fields", "_make",  # of named tuples, public in spite of their name
 }  # fmt: skip
 
-SOURCES = [*FILES, *CHECKOUT.glob("benchmarks/*.py"), *CHECKOUT.glob("reproduction/*.py")]
+FOLDERS = ("benchmarks", "reproduction", "campaign")
+SOURCES = [*FILES, *(file for name in FOLDERS for file in CHECKOUT.glob(f"{name}/*.py"))]
 SOURCES.remove(PACKAGE / "__init__.py")
 
 

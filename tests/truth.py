@@ -1,10 +1,23 @@
-"""Reference implementation of the formulas with dense numpy arrays, and random test data."""
+"""Random test data, and the dense formulas of the campaign."""
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
 
+from campaign.dense import (  # noqa: F401
+    column_norms,
+    degrees,
+    dense_components,
+    dense_ghost,
+    dense_P,
+    dense_solve,
+    dense_system,
+    dense_target_ghost,
+    objective,
+    row_weights,
+    same_subspace,
+)
 from gpcanet import Graph
 from gpcanet.linalg import BlockOperator, Propagation
 
@@ -57,10 +70,6 @@ def random_labels(n=40, classes=3, seed=2) -> np.ndarray:
     return labels
 
 
-def degrees(graph: Graph) -> np.ndarray:
-    return graph.adjacency.toarray().sum(axis=1) + 1.0
-
-
 def random_targets(n=40, t=2, *, kind="signed", seed=2) -> np.ndarray:
     """Targets of about half of the nodes, some only in part; NaN where unknown."""
     rng = np.random.default_rng(seed)
@@ -73,82 +82,6 @@ def random_targets(n=40, t=2, *, kind="signed", seed=2) -> np.ndarray:
     return Y
 
 
-def dense_target_ghost(Y, D, normalization, ghost) -> np.ndarray:
-    """The ghost edges of P for targets."""
-    labeled = ~np.isnan(Y).all(axis=1)
-    if ghost == "paper":
-        Y = np.nan_to_num(Y)
-        sums = (np.abs(Y) @ np.abs(Y).T).sum(axis=1)
-        inverse = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
-        if normalization == "rw":
-            return np.diag(inverse) @ Y @ Y.T
-        return np.diag(np.sqrt(inverse)) @ Y @ Y.T @ np.diag(np.sqrt(inverse))
-    M = np.diag(D if normalization == "rw" else np.ones_like(D))
-    known, Y = ~np.isnan(Y), np.nan_to_num(Y)
-    means = (M @ Y).sum(axis=0) / (M @ known).sum(axis=0)
-    B = labeled[:, None] * np.column_stack([np.ones(len(Y)), np.where(known, Y, means)])
-    return B @ np.linalg.pinv(B.T @ M @ B) @ B.T @ M + np.diag((~labeled).astype(float))
-
-
-def dense_ghost(labels, D, normalization, ghost) -> np.ndarray:
-    """The ghost edges of P: class means of labelled nodes, in one of three forms."""
-    if labels.ndim == 2:
-        return dense_target_ghost(labels, D, normalization, ghost)
-    labeled = labels >= 0
-    Y = (labels[:, None] == np.unique(labels[labeled])[None, :]).astype(float)
-    if normalization == "rw" and ghost == "balanced":
-        G = Y @ np.linalg.inv(Y.T @ np.diag(D) @ Y) @ Y.T @ np.diag(D)
-    else:
-        G = Y @ Y.T
-        sums = G.sum(axis=1)
-        scale = np.divide(1, np.sqrt(sums), out=np.zeros_like(sums), where=sums > 0)
-        G = scale[:, None] * G * scale[None, :]
-    return G + np.diag((~labeled).astype(float)) if ghost == "balanced" else G
-
-
-def dense_P(graph, normalization="sym", labels=None, beta=0.0, ghost="balanced") -> np.ndarray:
-    A = graph.adjacency.toarray() + np.eye(graph.n_nodes)
-    D = A.sum(axis=1)
-    P = A / np.sqrt(np.outer(D, D)) if normalization == "sym" else A / D[:, None]
-    if beta == 0:
-        return P
-    labels = np.full(len(D), -1) if labels is None else labels
-    return (1 - beta) * P + beta * dense_ghost(labels, D, normalization, ghost)
-
-
-def dense_system(P, alpha) -> np.ndarray:
-    identity = np.eye(len(P))
-    return identity + alpha * (identity - P)
-
-
-def dense_solve(P, alpha, X) -> np.ndarray:
-    return np.linalg.inv(dense_system(P, alpha)) @ X
-
-
-def row_weights(graph, normalization) -> np.ndarray:
-    """Row weights of the objective: ones for sym, degrees for rw."""
-    return np.ones(graph.n_nodes) if normalization == "sym" else degrees(graph)
-
-
-def dense_components(X, P, alpha, k, weights) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest eigenvalues and eigenvectors of the symmetrised X^T D (I + alpha L)^-1 X."""
-    M = X.T @ (weights[:, None] * dense_solve(P, alpha, X))
-    values, vectors = np.linalg.eigh((M + M.T) / 2)
-    return values[::-1][:k], vectors[:, ::-1][:, :k]
-
-
-def objective(X, Z, W, P, alpha, weights) -> float:
-    """||X - Z W^T||^2 + alpha tr(Z^T L Z), rows weighted."""
-    LZ = Z - P @ Z
-    error = (weights[:, None] * (X - Z @ W.T) ** 2).sum()
-    return float(error + alpha * (weights[:, None] * Z * LZ).sum())
-
-
-def same_subspace(W, W0) -> float:
-    """Largest sine of an angle between the subspaces spanned by two orthonormal bases."""
-    return float(np.linalg.norm(W @ W.T - W0 @ W0.T, 2))
-
-
 def align_signs(Z, Z0) -> np.ndarray:
     """Z with the sign of each column chosen to match the same column of Z0."""
     return Z * np.where((Z * Z0).sum(axis=0) < 0, -1.0, 1.0)
@@ -156,11 +89,6 @@ def align_signs(Z, Z0) -> np.ndarray:
 
 def propagation(graph: Graph, **options) -> Propagation:
     return Propagation(graph.indptr, graph.indices, graph.weights, **options)
-
-
-def column_norms(block, normalization) -> np.ndarray:
-    """The norm of each column in which errors are bounded: 2-norm for sym, maximum for rw."""
-    return np.linalg.norm(block, axis=0, ord=2 if normalization == "sym" else np.inf)
 
 
 class MatrixOperator(BlockOperator):

@@ -18,22 +18,8 @@ from truth import KINDS, random_features, random_graph
 
 import gpcanet.estimators.imputer
 import gpcanet.linalg.harmonic
+from campaign.dense import dense_harmonic
 from gpcanet import GPCA, GPCAClassifier, GPCAPath, Graph, GraphImputer
-
-
-def dense_harmonic(graph, X, fallback=np.mean):
-    """Solve L_uu f_u = -L_uk f_k for each column and component; columns have a known value."""
-    A = graph.adjacency.toarray()
-    L = np.diag(A.sum(axis=1)) - A
-    reach = np.linalg.matrix_power((A > 0) + np.eye(len(A)), len(A)) > 0
-    filled = X.copy()
-    for j in range(X.shape[1]):
-        known = ~np.isnan(X[:, j])
-        connected = reach[:, known].any(axis=1)
-        u = ~known & connected
-        filled[~known, j] = fallback(X[known, j])
-        filled[u, j] = np.linalg.solve(L[np.ix_(u, u)], -L[np.ix_(u, known)] @ X[known, j])
-    return filled
 
 
 def with_missing(X, share, rng, *, n_patterns=None):

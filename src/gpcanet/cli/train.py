@@ -72,7 +72,7 @@ def run(
     )
 
     outcome = result.to_json()
-    del outcome["curve"]
+    del outcome["curve"], outcome["seconds"]  # the same training writes the same file
     notes |= {"settings": asdict(settings), "result": outcome}
     trained = TrainedNetwork.of(model, dataset, notes)
     probabilities = trained.predict_proba(nodes)

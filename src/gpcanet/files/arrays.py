@@ -52,7 +52,12 @@ def _read_npz(path: Path) -> dict[str, Any]:
             matrix = sp.load_npz(path)
             if matrix.ndim != 2:
                 raise ValueError(f"its sparse array of shape {matrix.shape} is not a matrix")
-            if matrix.format in ("csr", "csc", "bsr"):
-                matrix.check_format(full_check=True)  # wrong indices would read other memory
-            return {"": sp.csr_array(matrix)}
+            return {"": to_csr(matrix)}
         return {name: archive[name] for name in archive.files}
+
+
+def to_csr(matrix: Any) -> sp.csr_array:
+    """A sparse matrix of a file as CSR; raises a ValueError if its structure is wrong."""
+    if matrix.format in ("csr", "csc", "bsr"):
+        matrix.check_format(full_check=True)  # wrong indices would read other memory
+    return sp.csr_array(matrix)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from ..errors import DataError, MissingFeatureError
-from .arrays import ARRAY_SUFFIXES, read_arrays
+from .arrays import ARRAY_SUFFIXES, read_arrays, to_csr
 from .column_roles import LABEL_NAMES, ColumnRoles
 from .id_columns import NodeIds, read_ids, row_positions
 from .labels import Labels, extract_labels, find_ids, per_node_arrays, split_values
@@ -193,19 +193,23 @@ def _from_anndata(path: Path, roles: ColumnRoles, labels: Labels | None) -> Feat
     data = _read_anndata(path)
     if data.X is None:
         raise DataError(f"{path} has no features; set X")
-    X = _to_float(path, data.X if sp.issparse(data.X) else np.asarray(data.X))
+    graph = data.obsp.get("connectivities")
+    try:
+        X = _to_float(path, to_csr(data.X) if sp.issparse(data.X) else np.asarray(data.X))
+        graph = None if graph is None else to_csr(graph)
+    except ValueError as error:
+        raise DataError(f"{path} is not a readable h5ad file: {first_line(error)}") from None
     obs = pa.Table.from_pandas(data.obs, preserve_index=False)
     table = Table(path, obs)
     names = Table(path, pa.table({"id": np.asarray(data.obs_names, dtype=object)}))
     ids = read_ids(names, "id") if roles.id is None else read_ids(table, roles.id)
-    graph = data.obsp.get("connectivities")
     return Features(
         path,
-        sp.csr_array(X) if sp.issparse(X) else X,
+        X,
         ids,
         np.asarray(data.var_names, dtype=object),
         *_labels_and_split(table, ids, roles, labels),
-        None if graph is None else sp.csr_array(graph),
+        graph,
     )
 
 

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from ..errors import DataError
 
+#: Characters of another library's message that are shown.
+LONGEST_REASON = 200
+
 
 def suffix_of(path: Path) -> str:
     """The suffix of the format: ``.csv`` for ``edges.csv.gz``."""
@@ -16,7 +19,9 @@ def suffix_of(path: Path) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]
+    """The first line of a message, shortened: some contain the bytes of a damaged file."""
+    line = str(error).strip().partition("\n")[0]
+    return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
 
 
 def check_file(path: Path) -> None:

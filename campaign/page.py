@@ -1,0 +1,50 @@
+"""The figures of the committed campaigns as a table of docs/testing.md: python -m campaign.page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tables import markdown_table
+
+#: Lines of the page between which the table stands.
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+
+#: What a case of each part is.
+CASES = {
+    "truth": "fits, transforms and graphs against dense formulas",
+    "faults": "commands killed, interrupted or without room on disk",
+    "files": "damaged files",
+    "load": "checks of memory, threads, processes and busy cores",
+}
+
+
+def write_figures(page: Path, results: list[Path]) -> None:
+    """Replace the table of the page by that of these campaigns."""
+    text = page.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    page.write_text(f"{before}{BEGIN}\n{figures(results)}\n{END}{after}", encoding="utf-8")
+
+
+def figures(results: list[Path]) -> str:
+    """A table with a row per part, and the date and commit of each campaign."""
+    found: list[dict[str, Any]] = [json.loads(path.read_bytes()) for path in results]
+    rows = []
+    for part, what in CASES.items():
+        numbers = [one["parts"][part] for one in found if part in one["parts"]]
+        if numbers:
+            cases, failed, minutes = (
+                sum(n[key] for n in numbers) for key in ("cases", "failed", "minutes")
+            )
+            rows.append([part, what, f"{cases:,}", f"{failed}", f"{minutes:.0f}"])
+    stated = ", ".join(
+        f"{one['date']} (commit {one['commit']}, seed {one['seed']})" for one in found
+    )
+    header = ["part", "cases", "number", "failed", "minutes"]
+    return f"Campaigns of {stated}:\n\n{markdown_table(header, rows)}"
+
+
+if __name__ == "__main__":
+    write_figures(Path("docs/testing.md"), sorted(Path("campaign/results").glob("*.json")))

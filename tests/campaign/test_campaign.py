@@ -1,0 +1,142 @@
+"""Each part of the campaign for a few seconds, with a fixed seed; and it finds planted bugs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from campaign import faults, hostile, truth
+from campaign.cases import generator, run_cases
+from gpcanet.linalg.operators.ghost import GhostFactor
+from gpcanet.linalg.operators.propagation import Propagation
+
+ROOT = Path(__file__).parents[2]
+
+#: Cases per check in this run.
+CASES = 25
+
+
+@pytest.mark.parametrize("check", [check for check, _ in truth.CHECKS], ids=lambda c: c.__name__)
+def test_random_cases_equal_the_dense_formulas(check):
+    n_cases = 2 if check is truth.check_predictors else CASES
+    for number in range(n_cases):
+        assert "failed" not in check(generator(0, number))
+
+
+def test_damaged_files_are_refused_or_read():
+    outcomes = [hostile.check_file(generator(0, number)) for number in range(150)]
+    assert any(outcome.endswith("refused") for outcome in outcomes)
+    assert any(outcome.endswith("read") for outcome in outcomes)
+
+
+def test_undamaged_files_of_every_format_are_read(tmp_path):
+    for name, one in hostile.formats().items():
+        path = tmp_path / f"{name}{one.suffix}"
+        path.write_bytes(one.content)
+        assert one.read(path) is not None
+
+
+def test_killed_commands_leave_no_incomplete_file():
+    seen = {faults.check_kill(generator(0, number)) for number in (1, 4)}
+    assert seen
+
+
+# -- planted bugs -----------------------------------------------------------------------------
+
+
+def failures(check, n_cases=60):
+    found = 0
+    for number in range(n_cases):
+        try:
+            check(generator(0, number))
+        except AssertionError:
+            found += 1
+    return found
+
+
+def test_wrong_sign_of_the_ghost_factor_is_found(monkeypatch):
+    add = GhostFactor.add_to_
+    monkeypatch.setattr(GhostFactor, "add_to_", lambda self, out, F, a: add(self, out, F, -a))
+    assert failures(truth.check_truncation) > 0
+
+
+def test_missing_self_loop_is_found(monkeypatch):
+    degrees = Propagation._degrees
+    monkeypatch.setattr(Propagation, "_degrees", lambda self, w: degrees(self, w) + 0.1)
+    assert failures(truth.check_gpca) > 10
+
+
+class EqualToAll(str):
+    def __ne__(self, other):
+        return False
+
+
+def test_accepted_checksum_is_found(monkeypatch):
+    hostile.formats()
+    monkeypatch.setattr("gpcanet.utils.tensor_file.digest", lambda header, arrays: EqualToAll())
+    changed = 0
+    for number in range(400):
+        try:
+            hostile.check_file(generator(1, number))
+        except AssertionError:
+            changed += 1
+    assert changed > 0
+
+
+def test_file_that_is_not_renamed_into_place_is_found(monkeypatch, tmp_path):
+    def incomplete(name, folder, largest_file=None):
+        for output in faults.COMMANDS[name].outputs:
+            (folder / output).write_bytes(b"half")
+        return subprocess.CompletedProcess([], 0, b"", b"")
+
+    monkeypatch.setattr(faults, "reference", lambda name: (0.1, dict.fromkeys(
+        faults.COMMANDS[name].outputs, b"whole")))  # fmt: skip
+    monkeypatch.setattr(faults, "_run", incomplete)
+    monkeypatch.setattr(
+        faults,
+        "_run_and_signal",
+        lambda name, folder, *_: (incomplete(name, folder).returncode, ""),
+    )
+    with pytest.raises(AssertionError, match="is incomplete"):
+        faults.check_kill(generator(0, 0))
+
+
+# -- the command ------------------------------------------------------------------------------
+
+
+def crash(rng):
+    import os
+
+    if rng.random() < 0.5:
+        os._exit(3)
+    return "survived"
+
+
+def test_crashed_process_fails_one_case_and_is_replaced():
+    tally = run_cases(crash, 0, 60, limit=6)
+    assert tally.counts["failed"] >= 1
+    assert tally.counts["survived"] >= 1
+    assert {failure["error"] for failure in tally.failures} == {"the process ended with code 3"}
+
+
+def test_command_ends_with_a_line_of_figures(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "-m", "campaign", "--parts", "truth", "--minutes", "0.1", "--seed", "1",
+         "--jobs", "1", "-o", tmp_path / "figures.json"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    figures = json.loads(ended.stdout.splitlines()[-1])
+    assert figures == json.loads((tmp_path / "figures.json").read_text())
+    assert figures["parts"]["truth"]["failed"] == 0
+
+
+def test_unknown_part_is_one_sentence():
+    ended = subprocess.run(
+        [sys.executable, "-m", "campaign", "--parts", "luck"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert "must be some of truth, faults, files, load" in ended.stderr

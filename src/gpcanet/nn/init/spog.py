@@ -80,6 +80,14 @@ def spog_init_(
         so that a seed gives the same weights on every device.
     seed : int
         Random seed of the weights and of the search.
+
+    Examples
+    --------
+    >>> import torch_geometric.nn as pyg
+    >>> x, edges = torch.randn(4, 3), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    >>> model = pyg.GCN(3, 8, num_layers=4, out_channels=2)
+    >>> spog_init_(model, x, edges, n_steps=2).n_set
+    4
     """
     check_arguments(model, x, edge_index, edge_weight, None)
     check_number("n_steps", n_steps, 1, advice="40 are usual", integer=True)

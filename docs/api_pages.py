@@ -1,0 +1,57 @@
+"""The list of public names, from which the API pages are written."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+from types import ModuleType
+
+import gpcanet
+
+#: Modules that are not part of the public interface; their public names are in ``gpcanet``.
+INTERNAL = {"cli", "errors", "estimators", "files", "graph", "linalg", "utils"}
+
+
+def public_modules() -> list[ModuleType]:
+    """``gpcanet``, and all modules below it that have an ``__all__`` and are not internal."""
+    modules = [gpcanet]
+    for path, prefix in (
+        (gpcanet.__path__, "gpcanet."),
+        (_path_of("gpcanet.integrations"), "gpcanet.integrations."),
+    ):
+        found = [info.name for info in pkgutil.iter_modules(path) if info.name[0] != "_"]
+        modules += [importlib.import_module(prefix + n) for n in found if n not in INTERNAL]
+    return [module for module in modules if getattr(module, "__all__", None)]
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Names of the classes and functions of a module."""
+    return sorted((n for n in module.__all__ if not n.startswith("__")), key=str.lower)
+
+
+def write(folder: Path) -> None:
+    """Write the page that lists all public names; unchanged text is not written again."""
+    text = "\n\n".join(["API\n===", *(_section(module) for module in public_modules())]) + "\n"
+    page = folder / "index.rst"
+    if not page.exists() or page.read_text() != text:
+        folder.mkdir(exist_ok=True)
+        page.write_text(text)
+
+
+def _section(module: ModuleType) -> str:
+    name = module.__name__
+    assert module.__doc__ is not None
+    names = "\n   ".join(public_names(module))
+    return (
+        f"{name}\n{'-' * len(name)}\n\n{module.__doc__.strip()}\n\n.. currentmodule:: {name}\n\n"
+        f".. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n   {names}"
+    )
+
+
+def _path_of(package: str) -> list[str]:
+    """Where the modules of a package are; nowhere if there is no such package."""
+    try:
+        return list(importlib.import_module(package).__path__)
+    except ModuleNotFoundError:
+        return []

@@ -1,11 +1,14 @@
 """Settings of the documentation site, which ``make docs`` builds in docs/_build/html."""
 
 import importlib.util
+import os
+import re
 import sys
 from pathlib import Path
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
+os.environ.setdefault("GPCANET_OFFLINE", "1")  # the gallery uses Cora only if it is at hand
 
 import api_pages  # noqa: E402
 
@@ -14,8 +17,7 @@ import gpcanet  # noqa: E402
 api_pages.write(DOCS / "api")
 
 project = "GPCANet"
-author = "The GPCANet developers"
-project_copyright = author
+project_copyright = "The GPCANet developers"
 version = release = gpcanet.__version__
 
 extensions = [
@@ -77,3 +79,26 @@ html_theme_options = {
 html_sidebars = {"index": [], "recipes": [], "install": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+#: Pages of the site for files that the Markdown pages link to.
+PAGES = {
+    "../CHANGELOG.md": "changelog.md",
+    "../CONTRIBUTING.md": "contributing.md",
+    "../examples/README.rst": "gallery/index.rst",
+}
+
+
+def link_to_pages(app, name, source):
+    for file, page in PAGES.items():
+        source[0] = source[0].replace(f"]({file})", f"]({page})")
+
+
+def skip_generated_methods(app, kind, name, thing, skip, options):
+    """Leave out methods that scikit-learn and PyG add to every class."""
+    generated = re.fullmatch(r"set_\w+_request", name) or name in ("propagate", "edge_updater")
+    return True if generated else None
+
+
+def setup(app):
+    app.connect("source-read", link_to_pages)
+    app.connect("autodoc-skip-member", skip_generated_methods)

@@ -28,6 +28,7 @@ lint: $(VENV)/test.ready
 # The documentation site, in docs/_build/html; warnings are errors. Cora is used if it is at hand.
 docs: $(VENV)/docs.ready
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
 
 # About two hours, 8 GiB of memory and 4 GiB of disk; PARTS=step,embed measures only these parts.
 bench: $(VENV)/bench.ready

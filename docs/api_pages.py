@@ -9,12 +9,12 @@ from types import ModuleType
 
 import gpcanet
 
-#: Modules that are not part of the public interface; their public names are in ``gpcanet``.
-INTERNAL = {"cli", "errors", "estimators", "files", "graph", "linalg", "utils"}
+#: Modules that are not part of the public interface, although they have an ``__all__``.
+INTERNAL = {"cli", "files", "graph", "linalg", "utils"}
 
 
 def public_modules() -> list[ModuleType]:
-    """``gpcanet``, and all modules below it that have an ``__all__`` and are not internal."""
+    """``gpcanet``, and the modules below it with an ``__all__`` of further public names."""
     modules = [gpcanet]
     for path, prefix in (
         (gpcanet.__path__, "gpcanet."),
@@ -22,7 +22,22 @@ def public_modules() -> list[ModuleType]:
     ):
         found = [info.name for info in pkgutil.iter_modules(path) if info.name[0] != "_"]
         modules += [importlib.import_module(prefix + n) for n in found if n not in INTERNAL]
-    return [module for module in modules if getattr(module, "__all__", None)]
+    known = set(gpcanet.__all__)
+    further = [module for module in modules[1:] if set(getattr(module, "__all__", ())) - known]
+    return [gpcanet, *further]
+
+
+def file_names() -> dict[str, str]:
+    """Other file names for names that differ from another one by case alone."""
+    seen: set[str] = set()
+    renamed = {}
+    for module in public_modules():
+        for name in public_names(module):
+            full = f"{module.__name__}.{name}"
+            if full.lower() in seen:
+                renamed[full] = f"{full}-{'class' if name[0].isupper() else 'function'}"
+            seen.add(full.lower())
+    return renamed
 
 
 def public_names(module: ModuleType) -> list[str]:

@@ -40,6 +40,7 @@ myst_heading_anchors = 3
 # -- API: one page per public name ----------------------------------------------------------
 autosummary_generate = True
 autosummary_imported_members = True
+autosummary_filename_map = api_pages.file_names()
 autodoc_typehints = "none"  # the docstrings have the types
 numpydoc_show_class_members = False  # the template lists the methods
 add_module_names = False
@@ -51,6 +52,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "api/backreferences",
     "doc_module": ("gpcanet",),
     "within_subsection_order": "FileNameSortKey",
+    "thumbnail_size": (500, 300),
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,
@@ -73,7 +75,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "show_nav_level": 1,
+    "show_toc_level": 2,
     "header_links_before_dropdown": 6,
 }
 html_sidebars = {"index": [], "recipes": [], "install": []}

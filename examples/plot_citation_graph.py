@@ -20,7 +20,7 @@ try:
     data = load("cora")
 except DataUnavailableError:
     data = load("digits")
-print(data)
+print(f"{data.name}: {data.graph.summary()}")
 
 # %%
 # How strong should the graph be?

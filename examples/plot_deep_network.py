@@ -19,7 +19,7 @@ try:
 except DataUnavailableError:
     dataset = load("digits")
 data = NodeData.of(dataset)
-print(dataset)
+print(f"{dataset.name}: {dataset.graph.summary()}")
 
 # %%
 # Two networks that differ only in their weights. The report of ``gpca_init_`` has one line per
@@ -60,7 +60,7 @@ before_training = {name: ranks(net) for name, net in nets.items()}
 # %%
 # Then both are trained in the same way.
 
-results = {name: train(net, data, Settings(epochs=40, lr=1e-3)) for name, net in nets.items()}
+results = {name: train(net, data, Settings(epochs=30, lr=1e-3)) for name, net in nets.items()}
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for name, colour, style in (("gpca_init_", "#0072B2", "-"), ("xavier_init_", "#D55E00", "--")):

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import gpcanet
-from docs.api_pages import public_modules, public_names
+from docs.api_pages import file_names, public_modules, public_names
 
 NAMES = [(module, name) for module in public_modules() for name in public_names(module)]
 
@@ -23,3 +23,10 @@ def test_public_name_has_an_example_and_a_module_of_this_package(module, name):
     assert thing.__doc__ is not None
     assert "\nExamples\n--------\n>>> " in inspect.cleandoc(thing.__doc__)
     assert thing.__module__.startswith("gpcanet.")
+
+
+def test_pages_differ_by_more_than_case():
+    """Some file systems ignore case."""
+    names = [f"{module.__name__}.{name}" for module, name in NAMES]
+    files = [file_names().get(name, name).lower() for name in names]
+    assert len(files) == len(set(files))

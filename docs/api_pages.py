@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from pathlib import Path
 from types import ModuleType
 
 import gpcanet
 
-#: Modules that are not part of the public interface, although they have an ``__all__``.
-INTERNAL = {"cli", "files", "graph", "linalg", "utils"}
+#: Modules below ``gpcanet`` that are not public; what is public of them is in ``gpcanet.__all__``.
+INTERNAL = {"cli", "errors", "estimators", "explorer", "files", "graph", "linalg", "utils"}
 
 
 def public_modules() -> list[ModuleType]:
-    """``gpcanet``, and the modules below it with an ``__all__`` of further public names."""
+    """``gpcanet``, and all modules below it with public names."""
     modules = [gpcanet]
     for path, prefix in (
         (gpcanet.__path__, "gpcanet."),
@@ -22,9 +23,7 @@ def public_modules() -> list[ModuleType]:
     ):
         found = [info.name for info in pkgutil.iter_modules(path) if info.name[0] != "_"]
         modules += [importlib.import_module(prefix + n) for n in found if n not in INTERNAL]
-    known = set(gpcanet.__all__)
-    further = [module for module in modules[1:] if set(getattr(module, "__all__", ())) - known]
-    return [gpcanet, *further]
+    return [module for module in modules if public_names(module)]
 
 
 def file_names() -> dict[str, str]:
@@ -41,8 +40,15 @@ def file_names() -> dict[str, str]:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Names of the classes and functions of a module."""
-    return sorted((n for n in module.__all__ if not n.startswith("__")), key=str.lower)
+    """Names in ``__all__``, or else of the classes and functions that a module defines."""
+    defined = [
+        name
+        for name, thing in vars(module).items()
+        if (inspect.isclass(thing) or inspect.isfunction(thing))
+        and thing.__module__ == module.__name__
+    ]
+    names = getattr(module, "__all__", defined)
+    return sorted((name for name in names if not name.startswith("_")), key=str.lower)
 
 
 def write(folder: Path) -> None:

@@ -54,6 +54,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "thumbnail_size": (500, 300),
     "download_all_examples": False,
+    "remove_config_comments": True,
     "show_signature": False,
     "write_computation_times": False,
     "matplotlib_animations": False,

@@ -44,6 +44,7 @@ autosummary_filename_map = api_pages.file_names()
 autodoc_typehints = "none"  # the docstrings have the types
 numpydoc_show_class_members = False  # the template lists the methods
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 
 # -- Examples -------------------------------------------------------------------------------
 sphinx_gallery_conf = {

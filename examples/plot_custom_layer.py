@@ -66,6 +66,7 @@ for net, name, colour, style in (
     accuracy = [100 * point["test"] for point in curve]
     axis.plot([point["epoch"] for point in curve], accuracy, style, color=colour, label=name)
 axis.set_ylim(0, 100)
+axis.set_xticks(range(0, 21, 5))
 axis.set_xlabel("epoch")
 axis.set_title("Six layers of MeanConv: test accuracy in %", fontsize=11)
 axis.legend(frameon=False)

@@ -2,7 +2,7 @@
 Initialise a deep graph network
 ===============================
 
-A plain GCN of 32 layers with random weights does not learn: after a few layers all nodes look the
+A plain GCN of 32 layers with random weights hardly learns: after a few layers all nodes look the
 same. ``gpca_init_`` sets the weights from the features and the graph, layer by layer, and the
 network keeps its nodes apart. If Cora cannot be had, the digits of scikit-learn replace it.
 """
@@ -58,9 +58,11 @@ def ranks(net):
 before_training = {name: ranks(net) for name, net in nets.items()}
 
 # %%
-# Then both are trained in the same way.
+# Then both are trained in the same way. The weights of ``gpca_init_`` predict well before the first
+# epoch, so small steps are enough. With a learning rate of 0.001 the curve of Xavier's weights stays
+# as it is, and that of ``gpca_init_`` falls for some epochs before it recovers.
 
-results = {name: train(net, data, Settings(epochs=30, lr=1e-3)) for name, net in nets.items()}
+results = {name: train(net, data, Settings(epochs=30, lr=1e-4)) for name, net in nets.items()}
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for name, colour, style in (("gpca_init_", "#0072B2", "-"), ("xavier_init_", "#D55E00", "--")):
@@ -69,13 +71,16 @@ for name, colour, style in (("gpca_init_", "#0072B2", "-"), ("xavier_init_", "#D
     accuracy = [100 * point["test"] for point in curve]
     right.plot([point["epoch"] for point in curve], accuracy, style, color=colour, label=name)
 left.set_yscale("log")
+left.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+left.minorticks_off()
 left.set_xlabel("layer")
 left.set_title("effective rank before training", fontsize=11)
 right.set_ylim(0, 100)
 right.set_xlabel("epoch")
 right.set_title(f"test accuracy in %, 32 layers, {dataset.name}", fontsize=11)
+left.legend(frameon=False, loc="lower left")
+right.legend(frameon=False, loc="center right")
 for axis in (left, right):
-    axis.legend(frameon=False, loc="center right")
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", color="#e0e0e0", lw=0.6)
 plt.show()

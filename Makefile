@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # The version whose default build is for the CPU; the package itself takes any torch >= 2.4.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test slow lint bench evidence campaign page clean
+.PHONY: demo test slow lint docs bench evidence campaign page clean
 
 demo: $(VENV)/demo.ready
 	$(BIN)/gpcanet demo --force
@@ -24,6 +24,11 @@ lint: $(VENV)/test.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation site, in docs/_build/html; warnings are errors. Cora is used if it is at hand.
+docs: $(VENV)/docs.ready
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
 
 # About two hours, 8 GiB of memory and 4 GiB of disk; PARTS=step,embed measures only these parts.
 bench: $(VENV)/bench.ready
@@ -60,10 +65,15 @@ $(VENV)/bench.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet --editable . --group bench
 	touch $@
 
+$(VENV)/docs.ready: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet "$(TORCH)"
+	$(BIN)/pip install --quiet --editable ".[nn,plot,h5ad]" --group docs
+	touch $@
+
 $(VENV)/test.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet "$(TORCH)"
 	$(BIN)/pip install --quiet --editable ".[nn,plot,h5ad]" --group test --group lint
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery

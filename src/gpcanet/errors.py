@@ -40,7 +40,13 @@ class ParameterError(InputError):
 
 
 class DataError(InputError):
-    """A file is damaged, malformed, or does not match the other files."""
+    """A file is damaged, malformed, or does not match the other files.
+
+    Examples
+    --------
+    >>> issubclass(DataError, ValueError)
+    True
+    """
 
 
 class UnknownNodeError(DataError):
@@ -66,7 +72,18 @@ class MissingFeatureError(DataError):
 
 
 class DataUnavailableError(DataError):
-    """A dataset could not be obtained from any of its sources."""
+    """A dataset could not be obtained from any of its sources.
+
+    Examples
+    --------
+    >>> from gpcanet.datasets import load
+    >>> try:
+    ...     data = load("cora", offline=True)
+    ... except DataUnavailableError:  # neither in the cache nor in GPCANET_DATA_DIR
+    ...     data = load("digits")
+    >>> data.name in ("cora", "digits")
+    True
+    """
 
 
 class OutputExistsError(UserError, FileExistsError):
@@ -81,7 +98,14 @@ class OutputExistsError(UserError, FileExistsError):
 
 
 class TrainingDivergedError(InputError):
-    """The loss, a weight or an output is no longer finite."""
+    """The loss, a weight or an output is no longer finite.
+
+    Examples
+    --------
+    >>> raise TrainingDivergedError("the loss is nan in epoch 3; use a smaller learning rate")
+    Traceback (most recent call last):
+    gpcanet.errors.TrainingDivergedError: the loss is nan in epoch 3; use a smaller learning rate
+    """
 
 
 class DataWarning(UserWarning):

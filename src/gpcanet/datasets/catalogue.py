@@ -24,12 +24,24 @@ _LOADERS: dict[str, tuple[Loader, About]] = {
 
 
 def names() -> list[str]:
-    """Names of the datasets that ``load`` accepts."""
+    """Names of the datasets that ``load`` accepts.
+
+    Examples
+    --------
+    >>> "cora" in names()
+    True
+    """
     return list(_LOADERS)
 
 
 def about(name: str) -> About:
-    """Size, source, licence and citation of a dataset, without loading it."""
+    """Size, source, licence and citation of a dataset, without loading it.
+
+    Examples
+    --------
+    >>> about("cora").n_edges, about("cora").n_features, about("cora").n_classes
+    (5278, 1433, 7)
+    """
     return _entry(name)[1]
 
 

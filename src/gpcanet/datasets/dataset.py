@@ -13,7 +13,14 @@ from ..utils.training_result import SPLIT
 
 @dataclass(frozen=True)
 class About:
-    """Size, source, licence and citation of a published dataset."""
+    """Size, source, licence and citation of a published dataset.
+
+    Examples
+    --------
+    >>> from gpcanet.datasets import about
+    >>> about("pubmed").n_nodes
+    19717
+    """
 
     name: str
     summary: str
@@ -58,6 +65,16 @@ class Dataset:
     neighborhood : Graph or None
         The graph with further nodes, after its own, that edges name and whose features are
         elsewhere: the training nodes of a model. None if there are none.
+
+    Examples
+    --------
+    >>> from gpcanet import Graph
+    >>> from gpcanet.datasets import Dataset
+    >>> graph = Graph.from_edge_index([[0, 1], [1, 2]], each_once=True)
+    >>> X, y = np.eye(3), np.array([0, 1, 1])
+    >>> data = Dataset("three nodes", graph, X, y, train=np.array([0, 1]), test=np.array([2]))
+    >>> data.n_classes, data.visible_labels().tolist()
+    (2, [0, 1, -1])
     """
 
     name: str

@@ -11,7 +11,14 @@ from .dataset import Dataset
 
 
 def first_per_class(nodes: np.ndarray, y: np.ndarray, n_per_class: int) -> np.ndarray:
-    """The first ``n_per_class`` of the nodes of each class, sorted."""
+    """The first ``n_per_class`` of the nodes of each class, sorted.
+
+    Examples
+    --------
+    >>> y = np.array([0, 0, 0, 1, 1, 1])
+    >>> first_per_class(np.array([5, 1, 0, 3, 2, 4]), y, n_per_class=2).tolist()
+    [0, 1, 3, 5]
+    """
     labels = y[nodes]
     chosen = [nodes[labels == label][:n_per_class] for label in np.unique(labels)]
     return np.sort(np.concatenate(chosen)) if chosen else nodes[:0]
@@ -40,6 +47,13 @@ def random_split(
         Number of test nodes; None takes all remaining labelled nodes.
     exclude : ndarray, optional
         Nodes that belong to no part of the split.
+
+    Examples
+    --------
+    >>> from gpcanet.datasets import load
+    >>> data = random_split(load("digits"), seed=1, n_per_class=3, n_validation=200)
+    >>> len(data.train), len(data.validation), len(data.test)
+    (30, 200, 1000)
     """
     allowed = dataset.y >= 0
     if exclude is not None:

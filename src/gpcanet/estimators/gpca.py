@@ -113,7 +113,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Rows, labels and graph of ``fit`` that ``transform`` needs.
     n_features_in_ : int
         Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen during ``fit``, if X has feature names that are all strings.
 
     Notes
@@ -227,7 +227,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self.n_components_
 
     def transform(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
-        """Embed the nodes of any graph: Z = (I + alpha L)^-1 (X - mean_) W.
+        """Embed the nodes of any graph: ``Z = (I + alpha L)^-1 (X - mean_) W``.
 
         On a graph that contains the graph of ``fit`` the labels of ``fit`` are used again; on
         another graph all nodes are unlabelled. A model that was fitted with a graph requires one
@@ -254,7 +254,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return times_power_of_two(Z, problem.exponent)
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
-        """Reconstruct features: Z W^T + mean_."""
+        """Reconstruct features: ``Z W^T + mean_``."""
         check_is_fitted(self)
         with as_user_errors():
             Z = check_array(Z, dtype=[np.float64, np.float32])

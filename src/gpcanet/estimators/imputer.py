@@ -72,7 +72,7 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Whether the rows of a DataFrame were matched with the node ids.
     n_features_in_ : int
         Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen during ``fit``, if X has feature names that are all strings.
 
     See Also

@@ -49,7 +49,7 @@ class GPCAPath(BaseEstimator):
         Whether the rows of a DataFrame were matched with the node ids.
     n_features_in_ : int
         Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen during ``fit``, if X has feature names that are all strings.
 
     Notes

@@ -76,7 +76,7 @@ class GPCARegressor(RegressorMixin, StackedRidge):
         Whether the rows of a DataFrame were matched with the node ids of the graph.
     n_features_in_ : int
         Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen during ``fit``. Defined only if X has string feature names.
 
     See Also

@@ -120,6 +120,15 @@ def load_model(path: str | os.PathLike[str]) -> Estimator:
     -------
     model : GPCA, GPCAClassifier, GPCAMultiLabelClassifier or GPCARegressor
         Fitted estimator.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(GPCA(2).fit(load_iris().data), f"{folder}/iris.safetensors")
+    ...     load_model(f"{folder}/iris.safetensors")
+    GPCA(n_components=2)
     """
     header, arrays = read_model_file(path)
     if header.get("kind") == NETWORK:

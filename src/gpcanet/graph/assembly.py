@@ -21,7 +21,17 @@ MAX_NODES = np.iinfo(np.int32).max
 
 
 class GraphWarning(UserWarning):
-    """The graph is valid, but may not be what the user meant."""
+    """The graph is valid, but may not be what the user meant.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gpcanet import Graph, GraphWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", GraphWarning)
+    ...     Graph([[0, 1], [0, 0]])  # a directed edge
+    Graph(n_nodes=2, n_edges=1, weighted=False)
+    """
 
 
 class Entries(NamedTuple):

@@ -208,6 +208,13 @@ class GCN(pyg.GCN):
 
     The arguments and the names of the parameters are those of PyG. Edges are prepared once per
     call for all layers, or with ``cached=True`` in the first call only (see ``GCNConv``).
+
+    Examples
+    --------
+    >>> x, edges = torch.randn(4, 3), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    >>> model = GCN(3, hidden_channels=8, num_layers=2, out_channels=2, dropout=0.5)
+    >>> model(x, edges).shape
+    torch.Size([4, 2])
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -142,6 +142,16 @@ def load_model(path: str | os.PathLike[str]) -> TrainedNetwork:
     network : TrainedNetwork
         Its ``model`` is the torch module, on the CPU and in evaluation mode; all its parameters
         can be trained further.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gpcanet.nn import GCN
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(GCN(8, 16, num_layers=2, out_channels=3), f"{folder}/net.safetensors")
+    ...     network = load_model(f"{folder}/net.safetensors")
+    >>> network.model
+    GCN(8, 3, num_layers=2)
     """
     header, arrays = read_model_file(path)
     if header.get("kind") != NETWORK:

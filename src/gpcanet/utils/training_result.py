@@ -30,6 +30,15 @@ class TrainingResult:
         loss.
     diverged : str or None
         Why the training diverged, in results of ``train_many``; None if it did not.
+
+    Examples
+    --------
+    >>> from gpcanet.datasets import block_model
+    >>> from gpcanet.nn import GCN, Settings, train
+    >>> data = block_model(200, 800, n_features=8, n_classes=2)
+    >>> result = train(GCN(8, 16, num_layers=2, out_channels=2), data, Settings(epochs=5))
+    >>> result.epochs, sorted(result.accuracy)
+    (5, ['test', 'train', 'validation'])
     """
 
     accuracy: dict[str, float] = field(default_factory=dict)

@@ -40,7 +40,15 @@ def xavier_init_(
     *,
     seed: int = 0,
 ) -> InitReport:
-    """Set the weights of all layers by Glorot's uniform distribution (Glorot, Bengio, 2010)."""
+    """Set the weights of all layers by Glorot's uniform distribution (Glorot, Bengio, 2010).
+
+    Examples
+    --------
+    >>> import torch_geometric.nn as pyg
+    >>> model = pyg.GCN(4, 8, num_layers=3, out_channels=2)
+    >>> xavier_init_(model).n_set
+    3
+    """
     return _random_init_("xavier", XAVIER, model, x, edge_index, edge_weight, seed)
 
 
@@ -52,7 +60,15 @@ def he_init_(
     *,
     seed: int = 0,
 ) -> InitReport:
-    """Set the weights of all layers by He's uniform distribution for ReLU (He et al., 2015)."""
+    """Set the weights of all layers by He's uniform distribution for ReLU (He et al., 2015).
+
+    Examples
+    --------
+    >>> import torch_geometric.nn as pyg
+    >>> model = pyg.GCN(4, 8, num_layers=3, out_channels=2)
+    >>> he_init_(model).n_set
+    3
+    """
     return _random_init_("he", HE, model, x, edge_index, edge_weight, seed)
 
 
@@ -64,7 +80,15 @@ def orthogonal_init_(
     *,
     seed: int = 0,
 ) -> InitReport:
-    """Set the weights of all layers to random orthogonal matrices times sqrt(2) (Saxe, 2014)."""
+    """Set the weights of all layers to random orthogonal matrices times sqrt(2) (Saxe, 2014).
+
+    Examples
+    --------
+    >>> import torch_geometric.nn as pyg
+    >>> model = pyg.GCN(4, 8, num_layers=3, out_channels=2)
+    >>> orthogonal_init_(model).n_set
+    3
+    """
     fill = partial(torch.nn.init.orthogonal_, gain=math.sqrt(2))
     return _random_init_("orthogonal", fill, model, x, edge_index, edge_weight, seed)
 

@@ -20,6 +20,12 @@ class LayerReport:
     None for random weights. ``rank_before`` and ``rank_after`` are the effective ranks of the
     output of the layer (see ``effective_rank``): a value near 1 in a deep layer means that all
     nodes have collapsed to a line.
+
+    Examples
+    --------
+    >>> layer = LayerReport("convs.0", "GCNConv", 32, 16, is_set=True, kept=0.93)
+    >>> layer.name, layer.is_set, layer.reason
+    ('convs.0', True, '')
     """
 
     name: str
@@ -45,7 +51,16 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class InitReport:
-    """Reports of all layers, in the order in which they ran; ``scheme`` is the initialiser."""
+    """Reports of all layers, in the order in which they ran; ``scheme`` is the initialiser.
+
+    Examples
+    --------
+    >>> import torch_geometric.nn as pyg
+    >>> from gpcanet.nn import xavier_init_
+    >>> report = xavier_init_(pyg.GCN(4, 8, num_layers=3, out_channels=2))
+    >>> report.n_set, len(report), report["convs.2"].out_channels
+    (3, 3, 2)
+    """
 
     scheme: str
     layers: tuple[LayerReport, ...]

@@ -58,9 +58,11 @@ def spog_init_(
     authors' code for GCNs on ogbn-arxiv (github.com/YChen-zzz/Code-for-SPoGInit). The objective
     is the sum of three terms, for random features and labels that are new in each step:
 
-    - (|H_1| / |H_(L-1)| - 1)^2, where H_l is the input of layer l + 1
-    - 10 (|G_2| / |G_(L-1)| - 1)^2, where G_l is the gradient of the loss for the weight of layer l
-    - (E(X) - E(H_(L-1)))^2, where E is half the mean of u^T (I - P) u / u^T u over the columns u
+    - ``(|H_1| / |H_(L-1)| - 1)^2``, where H_l is the input of layer l + 1
+    - ``10 (|G_2| / |G_(L-1)| - 1)^2``, where G_l is the gradient of the loss for the weight
+      of layer l
+    - ``(E(X) - E(H_(L-1)))^2``, where E is half the mean of ``u^T (I - P) u / u^T u`` over the
+      columns u
 
     Each step changes all scales by the same amount, up or down by the sign of one random difference
     (the authors' code computes three and uses the last). The scales with the smallest objective are
@@ -80,6 +82,14 @@ def spog_init_(
         so that a seed gives the same weights on every device.
     seed : int
         Random seed of the weights and of the search.
+
+    Examples
+    --------
+    >>> import torch_geometric.nn as pyg
+    >>> x, edges = torch.randn(4, 3), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    >>> model = pyg.GCN(3, 8, num_layers=4, out_channels=2)
+    >>> spog_init_(model, x, edges, n_steps=2).n_set
+    4
     """
     check_arguments(model, x, edge_index, edge_weight, None)
     check_number("n_steps", n_steps, 1, advice="40 are usual", integer=True)

@@ -49,9 +49,9 @@ def virgo_init_(
     its default, the harmonic mean. P is the propagation matrix of a GCN, m the mean feature of
     each node, and 1 a vector of ones. Layer l of L convolutions has variance 2 / (1/f_l + 1/b_l):
 
-    - f_1 = 2 / in_channels, and f_l = 2 / in_channels * |P^(l-1) m|^2 / |P^l m|^2
-    - b_L = n_nodes / ((out_channels - 1) |P 1|^2), and
-      b_l = 2 / out_channels * |P^(L-l) 1|^2 / |P^(L-l+1) 1|^2
+    - ``f_1 = 2 / in_channels``, and ``f_l = 2 / in_channels * |P^(l-1) m|^2 / |P^l m|^2``
+    - ``b_L = n_nodes / ((out_channels - 1) |P 1|^2)``, and
+      ``b_l = 2 / out_channels * |P^(L-l) 1|^2 / |P^(L-l+1) 1|^2``
 
     The rule applies to GCNConv, SAGEConv and GATConv, in the order in which they run. All other
     layers that ``gpca_init_`` can set get He's weights, and the report states it. Output layers

@@ -45,6 +45,13 @@ class NodeData:
         Class of each node, -1 for unlabelled nodes.
     train, validation, test : Tensor
         Positions of the nodes of each part of the split.
+
+    Examples
+    --------
+    >>> from gpcanet.datasets import load
+    >>> data = NodeData.of(load("digits"))
+    >>> data.x.shape, data.n_classes, len(data.train)
+    (torch.Size([1797, 64]), 10, 50)
     """
 
     x: Tensor

@@ -41,6 +41,12 @@ class Settings:
         Random seed of dropout, the partition and the order of the parts.
     device : str
         Device of torch. ``"auto"`` uses a GPU if there is one.
+
+    Examples
+    --------
+    >>> settings = Settings(epochs=200, lr=0.01, patience=50)
+    >>> settings.epochs, settings.weight_decay
+    (200, 0.0005)
     """
 
     epochs: int = 1000

@@ -55,7 +55,7 @@ $(VENV)/bench.ready: pyproject.toml | $(BIN)/python
 
 $(VENV)/test.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable ".[nn,plot,h5ad]" --group test --group lint
+	$(BIN)/pip install --quiet --editable ".[nn,plot,anndata]" --group test --group lint
 	touch $@
 
 clean:

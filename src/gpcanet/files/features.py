@@ -12,6 +12,14 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from ..errors import DataError, MissingFeatureError
+from .annotated_data import (
+    CONNECTIVITIES,
+    SPATIAL,
+    adjacency_matrix,
+    feature_matrix,
+    find_graph,
+    graph_keys,
+)
 from .arrays import ARRAY_SUFFIXES, read_arrays
 from .column_roles import LABEL_NAMES, ColumnRoles
 from .id_columns import NodeIds, read_ids, row_positions
@@ -21,6 +29,21 @@ from .tables import TABLE_SUFFIXES, Table, read_table, table_of_arrays
 
 #: Names of the features in an npz file.
 FEATURE_ARRAYS = ("features", "X", "x", "embedding")
+
+
+@dataclass(frozen=True)
+class AnnDataSlots:
+    """Parts of an h5ad file to use: a layer or an array of obsm instead of X, a graph of obsp."""
+
+    layer: str | None = None
+    obsm: str | None = None
+    obsp: str | None = None
+
+    def check(self, path: Path) -> None:
+        """Raise if a part is named and the file is not an h5ad file."""
+        for slot, name in vars(self).items():
+            if name is not None and suffix_of(path) != ".h5ad":
+                raise DataError(f"{slot} {name!r} is for h5ad files, not for {path}; leave it out")
 
 
 @dataclass(frozen=True)
@@ -36,6 +59,7 @@ class Features:
     adjacency: sp.csr_array | None = None
     excluded_label: str | None = None  # a column with the name of the label of another file
     table: Table | None = None  # the table whose columns are X
+    note: str | None = None  # about the edges of the same file
 
     @property
     def has_header(self) -> bool:
@@ -48,12 +72,18 @@ class Features:
 
 
 def read_features(
-    path: Path, roles: ColumnRoles, *, labels: Labels | None = None, keep_missing: bool = False
+    path: Path,
+    roles: ColumnRoles,
+    *,
+    labels: Labels | None = None,
+    keep_missing: bool = False,
+    slots: AnnDataSlots = AnnDataSlots(),
 ) -> Features:
     """Read features, and the labels of the same file unless labels are given.
 
     Missing numbers are NaN in X with ``keep_missing``, and an error without.
     """
+    slots.check(path)
     suffix = suffix_of(path)
     if suffix in TABLE_SUFFIXES:
         table = read_table(path, as_text=roles.is_text, header_may_be_numbers=True)
@@ -61,7 +91,7 @@ def read_features(
     elif suffix in ARRAY_SUFFIXES:
         nodes = _from_arrays(path, roles, labels)
     elif suffix == ".h5ad":
-        nodes = _from_anndata(path, roles, labels)
+        nodes = _from_anndata(path, roles, labels, slots)
     else:
         raise DataError(
             f"{path}: features must be a {', '.join((*TABLE_SUFFIXES, *ARRAY_SUFFIXES, '.h5ad'))} "
@@ -189,32 +219,53 @@ def _to_float(path: Path, X: Any) -> Any:
     return X.astype(np.float32 if is_single else np.float64, copy=False)
 
 
-def _from_anndata(path: Path, roles: ColumnRoles, labels: Labels | None) -> Features:
-    data = _read_anndata(path)
-    if data.X is None:
-        raise DataError(f"{path} has no features; set X")
-    X = _to_float(path, data.X if sp.issparse(data.X) else np.asarray(data.X))
+def _from_anndata(
+    path: Path, roles: ColumnRoles, labels: Labels | None, slots: AnnDataSlots
+) -> Features:
+    data = read_anndata(path)
+    X = feature_matrix(data, path, layer=slots.layer, obsm=slots.obsm)
     obs = pa.Table.from_pandas(data.obs, preserve_index=False)
     table = Table(path, obs)
     names = Table(path, pa.table({"id": np.asarray(data.obs_names, dtype=object)}))
     ids = read_ids(names, "id") if roles.id is None else read_ids(table, roles.id)
-    graph = data.obsp.get("connectivities")
+    key, note = _find_graph(data, path, slots.obsp)
     return Features(
         path,
-        sp.csr_array(X) if sp.issparse(X) else X,
+        X,
         ids,
-        np.asarray(data.var_names, dtype=object),
+        np.asarray(data.var_names, dtype=object) if slots.obsm is None else None,
         *_labels_and_split(table, ids, roles, labels),
-        None if graph is None else sp.csr_array(graph),
+        None if key is None else adjacency_matrix(data, path, key),
+        note=note,
     )
 
 
-def _read_anndata(path: Path) -> Any:
+def _find_graph(data: Any, path: Path, key: str | None) -> tuple[str | None, str | None]:
+    """The key of the graph in obsp, if there is one, and a note about the choice.
+
+    By default it is the graph of scanpy, or else that of squidpy.
+    """
+    if key is not None:
+        return find_graph(data, path, key), None
+    keys = graph_keys(data)
+    if CONNECTIVITIES in keys:
+        others = ", ".join(repr(other) for other in keys if other != CONNECTIVITIES)
+        note = f"{path}: edges are obsp[{CONNECTIVITIES!r}]; obsp also has {others}"
+        return CONNECTIVITIES, note if others else None
+    if SPATIAL in keys:
+        return SPATIAL, f"{path}: edges are obsp[{SPATIAL!r}]"
+    if keys:
+        listed = ", ".join(map(repr, keys))
+        return None, f"{path} has no obsp[{CONNECTIVITIES!r}]; name one of {listed} as obsp"
+    return None, None
+
+
+def read_anndata(path: Path) -> Any:
     try:
         import anndata
     except ImportError:
         raise DataError(
-            f"{path}: reading h5ad files needs anndata; pip install 'gpcanet[h5ad]'"
+            f"{path}: reading h5ad files needs anndata; pip install 'gpcanet[anndata]'"
         ) from None
     check_file(path)
     try:

@@ -20,7 +20,7 @@ from ..graph.neighbors import neighbor_graph
 from ..utils.training_result import SPLIT
 from .column_roles import ColumnRoles, check_distinct_columns
 from .edges import Edges, check_adjacency, read_edges
-from .features import Features, read_features
+from .features import AnnDataSlots, Features, read_features
 from .id_columns import NodeIds, check_unique, to_common_type
 from .known_nodes import append_known_nodes
 from .labels import Labels, read_labels
@@ -45,6 +45,9 @@ def load_files(
     numeric_labels: bool = False,
     keep_missing: bool = False,
     known: Graph | None = None,
+    layer: str | None = None,
+    obsm: str | None = None,
+    obsp: str | None = None,
 ) -> Dataset:
     """Load a dataset from files. Its nodes are the rows of the features, in their order.
 
@@ -57,7 +60,7 @@ def load_files(
     edges : path, default=None
         One row per edge: CSV, TSV or Parquet with the ids of both nodes and optionally a weight;
         npz (``edge_index``, or ``source`` and ``target``, or a sparse matrix of scipy); Matrix
-        Market. An h5ad file contains its own edges (``obsp["connectivities"]``).
+        Market. An h5ad file contains its own edges (``obsp``).
     labels : path, default=None
         One row per labelled node: CSV, TSV or Parquet with ids; npy or npz with one label per node.
     id_column : str, default=None
@@ -88,6 +91,11 @@ def load_files(
     known : Graph, default=None
         A graph whose nodes edges may name although they have no features here, for example the
         training nodes of a model. ``neighborhood`` of the result has these nodes.
+    layer, obsm : str, default=None
+        Layer or array of ``obsm`` of an h5ad file to use instead of X.
+    obsp : str, default=None
+        Graph in an h5ad file: a key of ``obsp``, or of ``uns`` as scanpy's ``neighbors_key``. By
+        default "connectivities", or else "spatial_connectivities".
 
     Returns
     -------
@@ -117,7 +125,13 @@ def load_files(
     if labels is not None:
         node_labels = read_labels(Path(labels), replace(roles, ignore=(), id_is_optional=True))
         roles = replace(roles, id_is_optional=node_labels.ids.name == id_column)
-    nodes = read_features(Path(features), roles, labels=node_labels, keep_missing=keep_missing)
+    nodes = read_features(
+        Path(features),
+        roles,
+        labels=node_labels,
+        keep_missing=keep_missing,
+        slots=AnnDataSlots(layer, obsm, obsp),
+    )
     links = None if edges is None else read_edges(Path(edges), source, target, weight)
     nodes, links, node_labels = _convert_ids(nodes, links, nodes.labels)
     check_unique(nodes.ids)
@@ -133,6 +147,8 @@ def load_files(
             f"{nodes.path}: column {nodes.excluded_label!r} has the name of the label and is not a "
             f"feature; rename it if it is one"
         )
+    if nodes.note is not None and edges is None and neighbors is None:
+        notes.append(nodes.note)
     if isinstance(links, Edges):
         notes += _first_row_notes(links.source.table, "an edge")
         notes += [links.note] if links.note else []
@@ -252,7 +268,7 @@ def _join_graph(
         )
     matrix = nodes.adjacency if edges is None else edges
     if matrix is None:
-        raise DataError(f"{nodes.path} has no edges; give edges or neighbors")
+        raise DataError(nodes.note or f"{nodes.path} has no edges; give edges or neighbors")
     if matrix.shape[0] != n_nodes:
         raise DataError(
             f"{path}: the adjacency matrix has {matrix.shape[0]} rows, but {nodes.path} has "

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from . import method_options as m
 from . import options as o
 from .console import Console, print_result
 from .entry import make_app, run_app
@@ -76,7 +77,7 @@ def demo(
 
 
 @add_command(app)
-def embed(data: o.Input, settings: o.EmbedSettings, files: ModelFiles, display: o.Display) -> None:
+def embed(data: o.Input, settings: m.EmbedSettings, files: ModelFiles, display: o.Display) -> None:
     """Embed the nodes of a graph and write one row per node.
 
     gpcanet embed cora -o cora.parquet
@@ -91,9 +92,9 @@ def embed(data: o.Input, settings: o.EmbedSettings, files: ModelFiles, display: 
 @add_command(app)
 def classify(
     data: o.Input,
-    settings: o.ClassifySettings,
-    held_out: o.HoldOutSettings,
-    scoring: o.ClassMetric,
+    settings: m.ClassifySettings,
+    held_out: m.HoldOutSettings,
+    scoring: m.ClassMetric,
     files: ModelFiles,
     display: o.Display,
 ) -> None:
@@ -115,9 +116,9 @@ def classify(
 @add_command(app)
 def regress(
     data: o.Input,
-    settings: o.RegressSettings,
-    held_out: o.HoldOutSettings,
-    scoring: o.NumberMetric,
+    settings: m.RegressSettings,
+    held_out: m.HoldOutSettings,
+    scoring: m.NumberMetric,
     files: ModelFiles,
     display: o.Display,
 ) -> None:
@@ -137,9 +138,9 @@ def regress(
 @add_command(app)
 def train(
     data: o.Input,
-    network: o.NetworkSettings,
-    propagation: o.PropagationSettings,
-    training: o.TrainingSettings,
+    network: m.NetworkSettings,
+    propagation: m.PropagationSettings,
+    training: m.TrainingSettings,
     files: TrainingFiles,
     display: o.Display,
 ) -> None:

@@ -11,9 +11,10 @@ from ..estimators.serialization import load_model, save_model
 from ..files import write_embedding
 from .console import Console
 from .feature_names import store_feature_names
+from .method_options import EmbedSettings
 from .new_nodes import load_for_model
 from .option_groups import given_options, option_names
-from .options import EmbedSettings, Input
+from .options import Input
 from .output_options import ModelFiles
 
 
@@ -54,7 +55,12 @@ def run(console: Console, data: Input, settings: EmbedSettings, files: ModelFile
     with console.phase("writing"):
         if files.output is not None:
             write_embedding(
-                files.output, dataset.graph, Z, id_name=data.id_name, overwrite=files.force
+                files.output,
+                dataset.graph,
+                Z,
+                id_name=data.id_name,
+                overwrite=files.force,
+                source=data.files["features"],
             )
         if files.save_model is not None:
             store_feature_names(model, dataset)

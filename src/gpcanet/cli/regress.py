@@ -16,11 +16,12 @@ from ..files import write_values
 from .console import Console
 from .feature_names import store_feature_names
 from .holdout import TEST_SHARE, check_labelled, hold_out_values
+from .method_options import HoldOutSettings, RegressSettings
 from .metrics import NUMBER_METRICS, check_metric
 from .networks import is_network_file
 from .new_nodes import load_for_model
 from .option_groups import given_options, option_names
-from .options import HoldOutSettings, Input, RegressSettings
+from .options import Input
 from .output_options import ModelFiles
 from .regression_report import RegressionReport
 
@@ -136,7 +137,12 @@ def _apply_saved_model(
 def _write(data: Input, dataset: Dataset, files: ModelFiles, predicted: np.ndarray) -> None:
     if files.output is not None:
         write_values(
-            files.output, dataset.graph, predicted, id_name=data.id_name, overwrite=files.force
+            files.output,
+            dataset.graph,
+            predicted,
+            id_name=data.id_name,
+            overwrite=files.force,
+            source=data.files["features"],
         )
 
 

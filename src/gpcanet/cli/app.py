@@ -19,6 +19,7 @@ app = make_app(
     "gpcanet",
     help="Node embeddings in closed form: graph-regularised PCA, without GPU and without epochs.",
     invoke_without_command=True,
+    add_completion=True,
 )
 datasets_app = typer.Typer(
     name="datasets", help="List, describe and download datasets.", invoke_without_command=True

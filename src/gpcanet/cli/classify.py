@@ -11,7 +11,6 @@ import numpy as np
 from ..datasets import Dataset
 from ..errors import InputError
 from ..estimators.classifier import GPCAClassifier
-from ..estimators.memory_estimate import memory_note
 from ..estimators.regressor import GPCARegressor
 from ..estimators.serialization import load_model, save_model
 from ..files import write_predictions
@@ -20,6 +19,7 @@ from .classification_report import ClassificationReport
 from .console import Console
 from .feature_names import store_feature_names
 from .holdout import TEST_SHARE, check_labelled, hold_out
+from .memory import choose_memory_limit
 from .method_options import ClassifySettings, HoldOutSettings
 from .metrics import CLASS_METRICS, check_metric, scores
 from .networks import is_network_file, load_network, predict_by_network
@@ -56,7 +56,7 @@ def run(
     model.check_parameters()
 
     dataset = data.load(console)
-    console.note(memory_note(model, dataset.graph, dataset.X, int(np.sum(dataset.y >= 0))))
+    parameters["memory_limit"] = choose_memory_limit(console, model, dataset)
     check_labelled(dataset)
     split = dataset
     if not dataset.has_split:

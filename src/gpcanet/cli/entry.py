@@ -25,10 +25,10 @@ def make_app(name: str, **settings: Any) -> typer.Typer:
     """A command line with plain help and errors."""
     return typer.Typer(
         name=name,
+        **{"add_completion": False, **settings},
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         rich_markup_mode=None,
-        **settings,
     )
 
 
@@ -45,6 +45,8 @@ def run_app(app: typer.Typer, program: str) -> None:
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else program
         message = f"{error.format_message().rstrip('.?')}; see {command} --help"
+        if "extra argument" in message:  # the shell may have expanded a pattern
+            message += ", and put a pattern of files in quotes"
         _exit(program, message, BAD_INPUT, "UsageError")
     except (UserError, OSError) as error:
         if "GPCANET_DEBUG" in os.environ:

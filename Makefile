@@ -67,12 +67,12 @@ $(VENV)/bench.ready: pyproject.toml | $(BIN)/python
 
 $(VENV)/docs.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable ".[nn,plot,h5ad]" --group docs
+	$(BIN)/pip install --quiet --editable ".[nn,plot,anndata]" --group docs
 	touch $@
 
 $(VENV)/test.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable ".[nn,plot,h5ad]" --group test --group lint
+	$(BIN)/pip install --quiet --editable ".[nn,plot,anndata]" --group test --group lint
 	touch $@
 
 clean:

@@ -30,9 +30,9 @@ def bench(
     parts: Annotated[
         str,
         typer.Option(
-            help="step, bandwidth, eigen, path, embed, prediction, command, first_use, generate, "
-            "large_graph, growth, gcn_epoch, training, cluster_gcn, deep_gcn or architectures; "
-            "several separated by commas [all]."
+            help="step, bandwidth, eigen, path, embed, tissue, prediction, command, first_use, "
+            "generate, large_graph, growth, gcn_epoch, training, cluster_gcn, deep_gcn or "
+            "architectures; several separated by commas [all]."
         ),
     ] = "",
     size: Annotated[

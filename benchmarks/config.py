@@ -46,6 +46,7 @@ class Size:
     depth_seeds: int
     architecture_depths: tuple[int, ...]
     architecture_seeds: int
+    tissue_spots: tuple[int, ...]
 
 
 SIZES = {
@@ -66,6 +67,7 @@ SIZES = {
         depth_seeds=1,
         architecture_depths=(2,),
         architecture_seeds=1,
+        tissue_spots=(400,),
     ),
     "small": Size(
         repeats=3,
@@ -84,6 +86,7 @@ SIZES = {
         depth_seeds=1,
         architecture_depths=(2, 8),
         architecture_seeds=1,
+        tissue_spots=(3_000, 10_000),
     ),
     "full": Size(
         repeats=7,
@@ -106,6 +109,7 @@ SIZES = {
         depth_seeds=3,
         architecture_depths=(2, 8, 16),
         architecture_seeds=1,
+        tissue_spots=(3_000, 10_000, 30_000, 100_000),
     ),
 }  # fmt: skip
 

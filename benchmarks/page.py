@@ -241,6 +241,17 @@ def _prediction(results: Results) -> str:
     return markdown_table(("", *methods), rows)
 
 
+def _tissue(tissue: Results) -> str:
+    def columns(found: Results) -> tuple[str, ...]:
+        return (
+            seconds(found["cpu_seconds"]),
+            gibibytes(found["extra_bytes"]),
+            f"{found['agreement']:.2f}",
+        )
+
+    return timing_table(tissue["methods"], ("CPU time", "memory", "agreement"), columns)
+
+
 def _listed(numbers: Iterable[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
 
@@ -251,6 +262,7 @@ TABLES = {
     "bandwidth": _bandwidth,
     "embed": _embed,
     "prediction": _prediction,
+    "tissue": _tissue,
     "path": _path,
     "large_graph": _large_graph,
     "exponents": _exponents,

@@ -26,6 +26,7 @@ PARTS = {
     "eigen": "eigen",
     "path": "path",
     "embed": "embed",
+    "tissue": "tissue",
     "prediction": "prediction",
     "command": "command",
     "first_use": "first_use",

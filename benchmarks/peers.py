@@ -80,8 +80,10 @@ def _scikit_network(method: str, data: Dataset) -> Embedding:
     return lambda: np.asarray(model.fit_transform(adjacency))
 
 
-def _st_graphpca(data: Dataset, *, is_corrected: bool) -> Embedding:
-    """st-graphpca with its defaults, which use conjugate gradients in Python."""
+def st_graphpca(
+    data: Dataset, *, is_corrected: bool, n_components: int = WIDTH, **settings: Any
+) -> Embedding:
+    """st-graphpca; its defaults use conjugate gradients in Python."""
     import GraphPCA.gpca as peer
 
     peer.logger.setLevel(logging.ERROR)  # it warns if its C++ extension is missing
@@ -90,7 +92,8 @@ def _st_graphpca(data: Dataset, *, is_corrected: bool) -> Embedding:
 
     def run() -> np.ndarray:
         with _corrected(peer) if is_corrected else nullcontext():
-            return np.asarray(peer.Run_GPCA(table, network=network, n_components=WIDTH)[0])
+            found = peer.Run_GPCA(table, network=network, n_components=n_components, **settings)
+            return np.asarray(found[0])
 
     return run
 
@@ -139,11 +142,11 @@ METHODS = (
     Method("scikit-network GSVD", partial(_scikit_network, "GSVD"), needs=("sknetwork",)),
     Method(
         "st-graphpca",
-        partial(_st_graphpca, is_corrected=False),
+        partial(st_graphpca, is_corrected=False),
         needs=("GraphPCA",),
         max_nodes=20_000,
     ),
-    Method("st-graphpca, corrected", partial(_st_graphpca, is_corrected=True), needs=("GraphPCA",)),
+    Method("st-graphpca, corrected", partial(st_graphpca, is_corrected=True), needs=("GraphPCA",)),
 )
 
 #: Methods for the large graph.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import r2_score
+from sklearn.metrics import adjusted_rand_score, r2_score
 from test_layers import LAYERS
 from typer.testing import CliRunner
 
@@ -254,6 +254,48 @@ def test_guide_to_initialisation_runs(monkeypatch, tmp_path):
         words = command.replace("cora", "digits").replace("epochs 200", "epochs 2").split()[1:]
         result = CliRunner().invoke(app, words, catch_exceptions=False)
         assert result.exit_code == 0, result.output
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_guide_to_anndata_runs(monkeypatch, tmp_path):
+    for package in ("anndata", "scanpy", "igraph"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    text = (DOCS / "guide-anndata.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 3
+    names = {}
+    for block in blocks:
+        # umap's graph takes seconds to compile.
+        exec(block.replace('use_rep="X_gpca")', 'use_rep="X_gpca", method="gauss")'), names)
+    adata = names["adata"]
+    assert adata.obsm["X_gpca"].shape == (900, 20)
+    assert adjusted_rand_score(adata.obs["domain"], adata.obs["leiden"]) > 0.6
+    assert names["both"].uns["X_gpca"]["dropped_edges"] == 0
+    adata.obsm["X_pca"] = adata.obsm["X_gpca"]
+    adata.write_h5ad("tissue.h5ad")
+    commands = re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1].splitlines()
+    assert len(commands) == 2
+    for command in commands:
+        result = CliRunner().invoke(app, command.split()[1:], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    found = names["anndata"].read_h5ad("embedded.h5ad").obsm["X_gpca"]
+    np.testing.assert_allclose(found, adata.obsm["X_gpca"], atol=1e-3)
+
+
+def test_guide_to_pyg_runs():
+    """Digits replace Cora, which would have to be fetched."""
+    text = (DOCS / "guide-pyg.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 3
+    names = {}
+    for block in blocks:
+        exec(block.replace('"cora"', '"digits"').replace("num_test=1000", "num_test=100"), names)
+    assert names["data"].gpca.shape == (1797, 64)
+    assert names["wide"].x.shape == (1797, 96)
+    assert names["narrow"].x.shape == (1797, 32)
+    assert names["supervised"].gpca.shape == (1797, 32)
 
 
 def test_every_named_part_of_the_benchmarks_exists():

@@ -91,6 +91,7 @@ CHECKOUT = PACKAGE.parents[1]
 LAYERS = [
     ("benchmarks", "reproduction", "campaign"),
     ("gpcanet.cli", "gpcanet.__main__"),
+    ("gpcanet.integrations", "gpcanet.plotting"),
     ("gpcanet.nn",),
     ("gpcanet.estimators",),
     ("gpcanet.files",),
@@ -107,24 +108,24 @@ SEPARATE = [
     ("gpcanet.estimators", "gpcanet.files"),
     ("gpcanet.estimators", "gpcanet.datasets"),
     ("gpcanet.nn", "gpcanet.files"),
+    ("gpcanet.integrations", "gpcanet.plotting"),
 ]
 
 #: Packages that only some modules may import.
 RESERVED = {
     ("typer", "rich"): (
-        "gpcanet.cli",
-        "benchmarks.__main__",
-        "reproduction.__main__",
-        "campaign.__main__",
+        "gpcanet.cli", "benchmarks.__main__", "reproduction.__main__", "campaign.__main__",
     ),
-    ("matplotlib",): ("gpcanet.cli", "benchmarks", "reproduction"),
+    ("matplotlib",): ("gpcanet.cli", "gpcanet.plotting", "benchmarks", "reproduction"),
     ("jinja2", "markupsafe"): ("reproduction.rendering", "benchmarks.page"),
     ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets", "benchmarks", "campaign"),
     ("safetensors",): ("gpcanet.utils.tensor_file",),
-    ("torch", "torch_geometric"): ("gpcanet.nn", "benchmarks", "reproduction"),
+    ("torch", "torch_geometric"): (
+        "gpcanet.nn", "gpcanet.integrations.pyg", "benchmarks", "reproduction",
+    ),
     ("pymetis",): ("gpcanet.nn",),
     ("sknetwork", "GraphPCA"): ("benchmarks",),
-}
+}  # fmt: skip
 
 
 def is_within(name, package):

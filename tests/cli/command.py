@@ -1,5 +1,6 @@
 """The command line as a process of its own, and small graphs to run it on."""
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 from own_files import write
+
+from gpcanet.cli.console import escaped
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,11 @@ class Ended:
     def complaint_after_notes(self):
         """The error message after notes about the data."""
         assert self.code == 2, self
-        assert self.out == ""
         *notes, last = self.err.splitlines()
+        if self.out:  # with --json
+            error = json.loads(self.out)["error"]
+            assert last == f"{self.program}: {escaped(error['message'])}"
+            assert error["exit_code"] == 2
         assert last.startswith(f"{self.program}: ")
         assert not [line for line in notes if line.startswith((f"{self.program}: ", "Traceback"))]
         return last.removeprefix(f"{self.program}: ")

@@ -54,7 +54,7 @@ def test_malformed_files_are_reported_by_name_and_line(gpcanet, features, edges,
     ("options", "reason"),
     [
         (["-f", "nowhere.csv"], "nowhere.csv does not exist"),
-        (["-f", "folder.csv"], "folder.csv is a folder"),
+        (["-f", "folder.csv"], "folder.csv contains no file"),
         (["-f", "f"], "one without a suffix"),
         (["-e", "damaged.parquet"], "damaged.parquet"),
         (["-f", "damaged.npz"], "damaged.npz is not a readable npz"),

@@ -226,7 +226,7 @@ def never_loaded(monkeypatch):
         (["--save-model", "old.safetensors"], "old.safetensors exists"),
         (["-o", "folder.csv", "--force"], "folder.csv is a folder"),
         (["-o", "nowhere/z.csv"], "folder nowhere does not exist"),
-        (["-o", "z.xlsx"], "z.xlsx: results must be a .parquet, .csv, .npz file"),
+        (["-o", "z.xlsx"], "z.xlsx: results must be a .parquet, .csv, .csv.gz, .npz, .h5ad file"),
         (["-o", "z"], "z: results must be a"),
         (["-o", "z.csv", "--save-model", "z.csv"], "z.csv: models are saved as .safetensors"),
         (["-o", "z.csv", "--model", "a", "--save-model", "b"], "give one"),

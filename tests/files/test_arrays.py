@@ -302,7 +302,7 @@ def test_error_without_anndata_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", None)
     cells = Written("h5ad", lambda path: path.write_bytes(b""))
     with pytest.raises(
-        DataError, match=r"reading h5ad files needs anndata; pip install 'gpcanet\[h5ad\]'"
+        DataError, match=r"reading h5ad files needs anndata; pip install 'gpcanet\[anndata\]'"
     ):
         load(tmp_path, features=cells, edges=None)
 

@@ -9,13 +9,11 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from own_files import EDGES, FEATURES, LABELS, load, npy, parquet
 
 from gpcanet.errors import DataError, InputError
 
-CATEGORIES = pa.array(["u", "v", "u"]).dictionary_encode()
 E3 = "source,target\n0,1\n1,2\n"
 
 ROWS = [
@@ -130,8 +128,9 @@ COLUMNS = [
      r"features\.csv has several columns that may be the label; name one of 'label', 'labels'$"),
     ("two splits", {"features": "id,a,split,Split\nx,1,test,\ny,2,,\nz,3,,\n"},
      r"features\.csv has several columns that may be the split; name one of 'split', 'Split'$"),
-    ("categories", {"features": parquet(id=["x", "y", "z"], a=[1, 2, 3], kind=CATEGORIES)},
-     r"features\.parquet: column 'kind' is categorical \(string\), .*get_dummies.*ignore"),
+    ("categories", {"features": FEATURES, "one_hot": ["q"]}, r"features\.csv has no column 'q'"),
+    ("encoded id", {"features": FEATURES, "one_hot": ["id"]},
+     r"features\.csv: column 'id' is not a feature and cannot be encoded"),
     ("text in Parquet", {"features": parquet(id=["x", "y", "z"], kind=["u", "v", "u"])},
      r"features\.parquet: column 'kind' has type string, not numbers; correct it, ignore"),
     ("no label", {"labels": LABELS, "label_column": "q"}, r"labels\.csv has no column 'q'"),
@@ -263,7 +262,7 @@ def test_missing_file_or_folder_raises_data_error(tmp_path, name, suffix):
     with pytest.raises(DataError, match=rf"there\.{suffix} does not exist; check the name"):
         load(tmp_path, **{name: path})
     path.mkdir()
-    with pytest.raises(DataError, match=rf"there\.{suffix} is a folder; give a file"):
+    with pytest.raises(DataError, match=rf"there\.{suffix} contains no file"):
         load(tmp_path, **{name: path})
 
 

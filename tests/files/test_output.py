@@ -163,9 +163,11 @@ def test_write_that_fails_leaves_the_old_file(target, monkeypatch, error):
     assert untouched(target)
 
 
-@pytest.mark.parametrize("name", ["z", "z.txt", "z.npy", "z.csv.gz"])
+@pytest.mark.parametrize("name", ["z", "z.txt", "z.npy", "z.gz", "z.npz.gz"])
 def test_unknown_suffix_of_results_raises_data_error(tmp_path, name):
-    with pytest.raises(DataError, match=r"results must be a \.parquet, \.csv, \.npz"):
+    with pytest.raises(
+        DataError, match=r"results must be a \.parquet, \.csv, \.csv\.gz, \.npz, \.h5ad"
+    ):
         check_output(tmp_path / name)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from . import method_options as m
 from . import options as o
 from .console import Console, print_result
 from .entry import make_app, run_app
@@ -18,6 +19,7 @@ app = make_app(
     "gpcanet",
     help="Node embeddings in closed form: graph-regularised PCA, without GPU and without epochs.",
     invoke_without_command=True,
+    add_completion=True,
 )
 datasets_app = typer.Typer(
     name="datasets", help="List, describe and download datasets.", invoke_without_command=True
@@ -76,7 +78,7 @@ def demo(
 
 
 @add_command(app)
-def embed(data: o.Input, settings: o.EmbedSettings, files: ModelFiles, display: o.Display) -> None:
+def embed(data: o.Input, settings: m.EmbedSettings, files: ModelFiles, display: o.Display) -> None:
     """Embed the nodes of a graph and write one row per node.
 
     gpcanet embed cora -o cora.parquet
@@ -91,9 +93,9 @@ def embed(data: o.Input, settings: o.EmbedSettings, files: ModelFiles, display: 
 @add_command(app)
 def classify(
     data: o.Input,
-    settings: o.ClassifySettings,
-    held_out: o.HoldOutSettings,
-    scoring: o.ClassMetric,
+    settings: m.ClassifySettings,
+    held_out: m.HoldOutSettings,
+    scoring: m.ClassMetric,
     files: ModelFiles,
     display: o.Display,
 ) -> None:
@@ -115,9 +117,9 @@ def classify(
 @add_command(app)
 def regress(
     data: o.Input,
-    settings: o.RegressSettings,
-    held_out: o.HoldOutSettings,
-    scoring: o.NumberMetric,
+    settings: m.RegressSettings,
+    held_out: m.HoldOutSettings,
+    scoring: m.NumberMetric,
     files: ModelFiles,
     display: o.Display,
 ) -> None:
@@ -137,9 +139,9 @@ def regress(
 @add_command(app)
 def train(
     data: o.Input,
-    network: o.NetworkSettings,
-    propagation: o.PropagationSettings,
-    training: o.TrainingSettings,
+    network: m.NetworkSettings,
+    propagation: m.PropagationSettings,
+    training: m.TrainingSettings,
     files: TrainingFiles,
     display: o.Display,
 ) -> None:

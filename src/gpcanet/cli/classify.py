@@ -11,19 +11,21 @@ import numpy as np
 from ..datasets import Dataset
 from ..errors import InputError
 from ..estimators.classifier import GPCAClassifier
-from ..estimators.memory_estimate import memory_note
 from ..estimators.regressor import GPCARegressor
 from ..estimators.serialization import load_model, save_model
 from ..files import write_predictions
+from ..files.categories import categories_of_features
 from .classification_report import ClassificationReport
 from .console import Console
 from .feature_names import store_feature_names
 from .holdout import TEST_SHARE, check_labelled, hold_out
+from .memory import choose_memory_limit
+from .method_options import ClassifySettings, HoldOutSettings
 from .metrics import CLASS_METRICS, check_metric, scores
 from .networks import is_network_file, load_network, predict_by_network
 from .new_nodes import load_for_model
 from .option_groups import given_options, option_names
-from .options import ClassifySettings, HoldOutSettings, Input
+from .options import Input
 from .output_options import ModelFiles
 
 HELD_OUT_NODES = "nodes with held-out labels"
@@ -54,7 +56,7 @@ def run(
     model.check_parameters()
 
     dataset = data.load(console)
-    console.note(memory_note(model, dataset.graph, dataset.X, int(np.sum(dataset.y >= 0))))
+    parameters["memory_limit"] = choose_memory_limit(console, model, dataset)
     check_labelled(dataset)
     split = dataset
     if not dataset.has_split:
@@ -82,7 +84,8 @@ def _apply_saved_model(
         if files.memory_limit is not None:
             raise InputError(f"--memory-limit is for GPCA; leave it out for the network {path}")
         network = load_network(path)
-        dataset = data.load(console)
+        names = () if network.feature_names is None else network.feature_names
+        dataset = data.load(console, categories=categories_of_features(names))
         classes, probabilities = predict_by_network(network, dataset, console)
         details: dict[str, Any] = {"network": network.notes}
     else:
@@ -128,6 +131,7 @@ def _write(
         write_predictions(
             files.output, dataset.graph, classes, probabilities,
             id_name=data.id_name, overwrite=files.force,
+            source=data.files["features"],
         )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sys
@@ -17,6 +18,8 @@ from ..errors import DataWarning
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import Progress, TaskID
+
+logger = logging.getLogger("gpcanet")
 
 #: Without a progress bar, the time of a phase is printed if it is at least this long.
 LONG_SECONDS = 2.0
@@ -76,7 +79,9 @@ class Console:
         warnings.showwarning = self._show_warning
 
     def note(self, text: str | None) -> None:
-        """Print a sentence to standard error, unless quiet."""
+        """Print a sentence to standard error, unless quiet; it is logged in any case."""
+        if text:
+            logger.info("%s", text)
         if text and not self.quiet:
             self._print_above_bars(text)
 
@@ -121,6 +126,8 @@ class Console:
             self.seconds[name] = seconds = time.perf_counter() - start
         if seconds >= LONG_SECONDS and not _can_draw():
             self.note(f"{name}: {seconds:.1f} s")
+        else:
+            logger.info("%s: %.1f s", name, seconds)
 
     @property
     def draws(self) -> bool:
@@ -211,6 +218,7 @@ class Console:
     ) -> None:
         if issubclass(category, DataWarning):  # printed even with --quiet
             self.warned.add(str(message))
+            logger.warning("%s", message)
             self._print_above_bars(f"warning: {message}")
         else:
             self.note(f"note: {' '.join(str(message).split())}")

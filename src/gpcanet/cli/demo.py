@@ -21,22 +21,6 @@ from .console import Console
 #: Test accuracy of GPCA on Cora by alpha, from Table 1 of the paper.
 PUBLISHED_ON_CORA = {1.0: 72.57, 5.0: 80.95, 10.0: 82.23, 20.0: 82.05, 50.0: 81.10}
 
-#: Ten colours that most readers can distinguish (after Okabe and Ito, and Tableau).
-PALETTE = (
-    "#4E79A7", "#F28E2B", "#59A14F", "#E15759", "#B07AA1",
-    "#EDC948", "#76B7B2", "#9C755F", "#FF9DA7", "#5B5B5B",
-)  # fmt: skip
-
-#: A quarter of the time of the default settings, and good enough for a figure.
-TSNE_SETTINGS = {
-    "max_iter": 250,
-    "early_exaggeration": 2.0,
-    "angle": 0.9,
-    "perplexity": 20,
-    "init": "pca",
-    "random_state": 0,
-}
-
 
 def run(
     console: Console, figure: Path, *, force: bool, data_dir: Path | None, offline: bool | None
@@ -151,19 +135,12 @@ def _draw(console: Console, data: Dataset, path: Path, *, force: bool) -> str | 
     return str(path)
 
 
-def _scatter(axis: Any, title: str, data: Dataset, Z: np.ndarray) -> None:
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
+def _scatter(ax: Any, title: str, data: Dataset, Z: np.ndarray) -> None:
+    from ..plotting import plot_embedding
 
     known = data.y >= 0
-    # The spinning threads of t-SNE are slower than one thread on a busy machine.
-    with threadpool_limits(1, user_api="openmp"):
-        positions = TSNE(**TSNE_SETTINGS).fit_transform(Z[known])
-    y = data.y[known]
     assert data.class_names is not None
-    for code, name in enumerate(data.class_names):
-        members = positions[y == code]
-        axis.scatter(*members.T, s=9, linewidths=0, alpha=0.8, color=PALETTE[code], label=name)
-    axis.set_title(f"{data.name}, {title}", fontsize=15)
-    axis.set_aspect("equal", adjustable="datalim")
-    axis.set_axis_off()
+    names = data.class_names[data.y[known]]
+    plot_embedding(Z[known], names, method="tsne", legend=False, ax=ax, s=9)
+    ax.set_title(f"{data.name}, {title}", fontsize=15)
+    ax.set_axis_off()

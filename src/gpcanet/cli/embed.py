@@ -6,14 +6,15 @@ import math
 
 from ..errors import InputError
 from ..estimators.gpca import GPCA
-from ..estimators.memory_estimate import memory_note
 from ..estimators.serialization import load_model, save_model
 from ..files import write_embedding
 from .console import Console
 from .feature_names import store_feature_names
+from .memory import choose_memory_limit
+from .method_options import EmbedSettings
 from .new_nodes import load_for_model
 from .option_groups import given_options, option_names
-from .options import EmbedSettings, Input
+from .options import Input
 from .output_options import ModelFiles
 
 
@@ -37,7 +38,7 @@ def run(console: Console, data: Input, settings: EmbedSettings, files: ModelFile
         dataset, X, place = load_for_model(model, data, console)
     else:
         dataset = data.load(console)
-        console.note(memory_note(model, dataset.graph, dataset.X))
+        model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
     fit_results: dict[str, float] = {}
     with console.phase("embedding"):
         if files.model is not None:
@@ -54,7 +55,12 @@ def run(console: Console, data: Input, settings: EmbedSettings, files: ModelFile
     with console.phase("writing"):
         if files.output is not None:
             write_embedding(
-                files.output, dataset.graph, Z, id_name=data.id_name, overwrite=files.force
+                files.output,
+                dataset.graph,
+                Z,
+                id_name=data.id_name,
+                overwrite=files.force,
+                source=data.files["features"],
             )
         if files.save_model is not None:
             store_feature_names(model, dataset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import sys
@@ -11,9 +12,10 @@ from typing import Any
 import typer
 
 from ..errors import OutputExistsError, UserError
-from .console import escaped
+from .console import escaped, print_result
+from .log_file import logger, stop_logging
 
-BAD_INPUT, INTERRUPTED = 2, 128 + signal.SIGINT
+INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 1, 2, 128 + signal.SIGINT
 
 #: Base class of errors in the command line's syntax; typer contains its own copy of click.
 UsageError: Any = typer.BadParameter.__base__
@@ -23,11 +25,10 @@ def make_app(name: str, **settings: Any) -> typer.Typer:
     """A command line with plain help and errors."""
     return typer.Typer(
         name=name,
-        add_completion=False,
+        **{"add_completion": False, **settings},
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         rich_markup_mode=None,
-        **settings,
     )
 
 
@@ -40,21 +41,29 @@ def run_app(app: typer.Typer, program: str) -> None:
         if app(standalone_mode=False) == INTERRUPTED:  # typer caught the KeyboardInterrupt
             raise KeyboardInterrupt
     except KeyboardInterrupt:
-        _exit(program, "interrupted; no incomplete file was left", INTERRUPTED)
+        _exit(program, "interrupted; no incomplete file was left", INTERRUPTED, "Interrupted")
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else program
         message = f"{error.format_message().rstrip('.?')}; see {command} --help"
-        _exit(program, message, BAD_INPUT)
+        if "extra argument" in message:  # the shell may have expanded a pattern
+            message += ", and put a pattern of files in quotes"
+        _exit(program, message, BAD_INPUT, "UsageError")
     except (UserError, OSError) as error:
         if "GPCANET_DEBUG" in os.environ:
             raise
-        _exit(program, describe(error), BAD_INPUT)
+        _exit(program, describe(error), BAD_INPUT, type(error).__name__)
     except MemoryError:
-        _exit(program, "not enough memory for this graph; use --memory-limit or float32", BAD_INPUT)
-    except RuntimeError as error:
-        if str(error) != "can't start new thread":  # Python has no type of its own for it
-            raise
-        _exit(program, "the system allows no more threads or memory; raise its limits", BAD_INPUT)
+        message = "not enough memory for this graph; use --memory-limit or float32"
+        _exit(program, message, BAD_INPUT, "MemoryError")
+    except Exception as error:
+        if str(error) == "can't start new thread":  # Python has no type of its own for it
+            message = "the system allows no more threads or memory; raise its limits"
+            _exit(program, message, BAD_INPUT, "MemoryError")
+        logger.exception("internal error")
+        _print_json_error(f"internal error: {error}", INTERNAL_ERROR, type(error).__name__)
+        raise
+    finally:
+        stop_logging()
 
 
 def describe(error: Exception) -> str:
@@ -80,6 +89,17 @@ def _raise_interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-def _exit(program: str, message: str, code: int) -> None:
-    print(f"{program}: {escaped(' '.join(message.split()))}", file=sys.stderr)
+def _exit(program: str, message: str, code: int, kind: str) -> None:
+    message = " ".join(message.split())
+    logger.error("%s", message)
+    print(f"{program}: {escaped(message)}", file=sys.stderr)
+    _print_json_error(message, code, kind)
     sys.exit(code)
+
+
+def _print_json_error(message: str, code: int, kind: str) -> None:
+    """Print an error where a script expects the results."""
+    # The arguments may not have been understood.
+    if "--json" in sys.argv[1:]:
+        error = {"type": kind, "message": message, "exit_code": code}
+        print_result(json.dumps({"error": error}))

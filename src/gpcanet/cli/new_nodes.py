@@ -9,6 +9,7 @@ import numpy as np
 from ..datasets import Dataset
 from ..errors import InputError, UnknownNodeError
 from ..estimators.serialization import Estimator
+from ..files.categories import categories_of_features
 from .console import Console
 from .feature_names import select_features
 from .missing_features import fill_new_nodes
@@ -27,7 +28,8 @@ def load_for_model(
         training = None
     try:
         known = None if training is None else training.graph
-        dataset = data.load(console, known, numeric_labels=numeric_labels)
+        categories = categories_of_features(getattr(model, "feature_names_in_", ()))
+        dataset = data.load(console, known, numeric_labels=numeric_labels, categories=categories)
     except InputError as error:
         if training is not None or not isinstance(error.__cause__, UnknownNodeError):
             raise

@@ -1,8 +1,10 @@
-"""All options, declared once, in the groups that the commands take."""
+"""Options of the input and of the display, and those that several commands share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +12,9 @@ import typer
 
 from ..errors import InputError, MissingFeatureError, UnknownNodeError
 from .console import Console
+from .log_file import log_to_file
 from .option_groups import option_names
+from .standard_input import STANDARD_INPUT, spool_standard_input
 
 if TYPE_CHECKING:
     from ..datasets import Dataset
@@ -44,31 +48,13 @@ Offline = Annotated[
 Quiet = Annotated[
     bool, option(RUN, "--quiet", "-q", help="Print only results, errors and data warnings.")
 ]
-AsJson = Annotated[bool, option(RUN, "--json", help="Print results as JSON.")]
-Beta = Annotated[
-    float | None,
-    option(METHOD, "--beta", "-b", help="Weight of labels in the embedding, 0 to 1 [0]."),
-]
-Normalization = Annotated[
-    str | None,
-    option(METHOD, "--normalization", help="sym (symmetric) or rw (random walk) [sym]."),
-]
-Iterations = Annotated[
-    int | None,
+AsJson = Annotated[bool, option(RUN, "--json", help="Print results and errors as JSON.")]
+LogFile = Annotated[
+    Path | None,
     option(
-        METHOD,
-        "--iterations",
-        help="Fixed number of solver steps; the paper uses 5 [until exact].",
-    ),
-]
-Components = Annotated[
-    int | None,
-    option(METHOD, "--components", "-k", help="Number of components [128, or all if fewer]."),
-]
-Precision = Annotated[
-    str | None,
-    option(
-        METHOD, "--precision", help="full, or half: large graphs in half the time, 3 digits [full]."
+        RUN,
+        "--log-file",
+        help="File (.log or .txt) to which notes, warnings and errors are appended.",
     ),
 ]
 
@@ -79,8 +65,11 @@ class Display:
 
     quiet: Quiet = False
     as_json: AsJson = False
+    log_file: LogFile = None
 
     def console(self) -> Console:
+        if self.log_file is not None:
+            log_to_file(self.log_file)
         return Console(quiet=self.quiet, as_json=self.as_json)
 
 
@@ -104,16 +93,17 @@ class Input:
             FILES,
             "--features",
             "-f",
-            help="One row per node: csv, tsv, parquet, npy, npz, mtx, h5ad.",
+            help="One row per node: csv, tsv, parquet, npy, npz, mtx, h5ad; a folder or a quoted "
+            "pattern of tables; - for standard input.",
         ),
     ] = None
     edges: Annotated[
         Path | None,
-        option(FILES, "--edges", "-e", help="One row per edge: csv, tsv, parquet, npz, mtx."),
+        option(FILES, "--edges", "-e", help="One row per edge, likewise."),
     ] = None
     labels: Annotated[
         Path | None,
-        option(FILES, "--labels", "-l", help="One row per label: csv, tsv, parquet, npy, npz."),
+        option(FILES, "--labels", "-l", help="One row per label, likewise."),
     ] = None
     id_column: Annotated[
         str | None, option(FILES, "--id", help="Column of node ids in features and labels [id].")
@@ -141,6 +131,25 @@ class Input:
             FILES, "--ignore", metavar="<str>", help="Column that is not a feature; repeatable."
         ),
     ] = None
+    one_hot: Annotated[
+        list[str] | None,
+        option(
+            FILES,
+            "--one-hot",
+            metavar="<str>",
+            help="Column of categories to encode as columns of 0 and 1; repeatable.",
+        ),
+    ] = None
+    layer: Annotated[
+        str | None, option(FILES, "--layer", help="Layer of an h5ad file instead of X.")
+    ] = None
+    obsm: Annotated[
+        str | None, option(FILES, "--obsm", help="Array in obsm of an h5ad file instead of X.")
+    ] = None
+    obsp: Annotated[
+        str | None,
+        option(FILES, "--obsp", help="Graph in obsp of an h5ad file [connectivities]."),
+    ] = None
     neighbors: Annotated[
         int | None,
         option(
@@ -163,23 +172,41 @@ class Input:
         """Name of the id column in results."""
         return self.id_column or "id"
 
-    @property
+    @cached_property
     def files(self) -> dict[str, Path | None]:
-        return {"features": self.features, "edges": self.edges, "labels": self.labels}
+        """The files by their names on the command line; standard input as a temporary file."""
+        given = {"features": self.features, "edges": self.edges, "labels": self.labels}
+        piped = [name for name, path in given.items() if path == STANDARD_INPUT]
+        if len(piped) > 1:
+            raise InputError(
+                f"--{piped[0]} and --{piped[1]} are both standard input (-); give a file for one"
+            )
+        return given | {name: spool_standard_input() for name in piped}
 
     def load(
-        self, console: Console, known: Graph | None = None, *, numeric_labels: bool = False
+        self,
+        console: Console,
+        known: Graph | None = None,
+        *,
+        numeric_labels: bool = False,
+        categories: Mapping[str, Sequence[str]] | None = None,
     ) -> Dataset:
         """Read the dataset and print a summary; edges may name nodes of ``known``.
 
-        With ``known``, missing features remain NaN. Labels are classes or numbers.
+        With ``known``, missing features remain NaN. Labels are classes or numbers. ``categories``
+        are those of a model, by column.
         """
         given = [path for path in self.files.values() if path is not None]
         if self.dataset is not None and given:
-            raise InputError(f"give a dataset ({self.dataset}) or files ({given[0]}), not both")
+            hint = "; put quotes around a pattern of files" if Path(self.dataset).exists() else ""
+            raise InputError(
+                f"give a dataset ({self.dataset}) or files ({given[0]}), not both{hint}"
+            )
         with console.phase("reading"):
-            named = self.dataset is not None
-            data = self._load_named() if named else self._load_files(known, numeric_labels)
+            if self.dataset is not None:
+                data = self._load_named()
+            else:
+                data = self._load_files(known, numeric_labels, categories or {})
         if self.impute and known is None:
             from .missing_features import fill_missing
 
@@ -204,13 +231,19 @@ class Input:
         # Without the option, the environment decides.
         return load(self.dataset, self.data_dir, offline=self.offline or None)
 
-    def _load_files(self, known: Graph | None, numeric_labels: bool) -> Dataset:
+    def _load_files(
+        self,
+        known: Graph | None,
+        numeric_labels: bool,
+        categories: Mapping[str, Sequence[str]],
+    ) -> Dataset:
         from ..files import check_distinct_columns, load_files
 
-        if self.features is None:
+        features, edges, labels = self.files.values()
+        if features is None:
             raise InputError("give the name of a dataset, or --features and --edges")
         # h5ad files may contain edges.
-        has_edges = self.edges is not None or self.features.suffix.lower() == ".h5ad"
+        has_edges = edges is not None or features.suffix.lower() == ".h5ad"
         if not has_edges and self.neighbors is None:
             raise InputError("there are no edges; give --edges or --neighbors")
         options = option_names(Input)
@@ -221,9 +254,9 @@ class Input:
             check_distinct_columns({options[name]: getattr(self, name) for name in group})
         try:
             return load_files(
-                self.features,
-                self.edges,
-                self.labels,
+                features,
+                edges,
+                labels,
                 id_column=self.id_column,
                 source=self.source,
                 target=self.target,
@@ -231,206 +264,18 @@ class Input:
                 label_column=self.label_column,
                 split_column=self.split_column,
                 ignore=self.ignore or (),
+                one_hot=dict.fromkeys(self.one_hot or ()) | dict(categories),
                 neighbors=self.neighbors,
                 drop_unknown=self.drop_unknown,
                 numeric_labels=numeric_labels,
                 keep_missing=self.impute,
                 known=known,
+                layer=self.layer,
+                obsm=self.obsm,
+                obsp=self.obsp,
             )
         except MissingFeatureError as error:
             raise InputError(f"{error.problem}; fill it in, or use --impute") from error
         except UnknownNodeError as error:
             advice = f"add it there or use --drop-unknown{error.hint}"
             raise InputError(f"{error.problem}; {advice}") from error
-
-
-# -- settings of the methods ------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class GPCASettings:
-    """Settings that embed and classify share; fields are named as the estimators' parameters."""
-
-    n_components: Components = None
-    beta: Beta = None
-    normalization: Normalization = None
-    precision: Precision = None
-
-
-@dataclass(frozen=True)
-class EmbedSettings(GPCASettings):
-    """Settings of GPCA."""
-
-    alpha: Annotated[
-        float | None,
-        option(
-            METHOD,
-            "--alpha",
-            "-a",
-            help="Strength of graph regularisation; 0 ignores the graph, 1 to 50 is usual [10].",
-        ),
-    ] = None
-    n_iter: Iterations = None
-
-
-@dataclass(frozen=True)
-class ClassifySettings(GPCASettings):
-    """Settings of GPCAClassifier."""
-
-    alpha: Annotated[
-        list[float] | None,
-        option(
-            METHOD,
-            "--alpha",
-            "-a",
-            metavar="<float>",
-            help="Strength of graph regularisation; repeat it to try several [0 to 50].",
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class RegressSettings:
-    """Settings of GPCARegressor."""
-
-    n_components: Components = None
-    alpha: Annotated[
-        list[float] | None,
-        option(
-            METHOD,
-            "--alpha",
-            "-a",
-            metavar="<float>",
-            help="Strength of graph regularisation; repeat it for several [seven from 0 to 50].",
-        ),
-    ] = None
-    normalization: Normalization = None
-    precision: Precision = None
-
-
-@dataclass(frozen=True)
-class ClassMetric:
-    """Score of predicted classes."""
-
-    metric: Annotated[
-        str,
-        option(
-            METHOD, "--metric", help="Score shown first: accuracy, macro-f1, roc-auc or log-loss."
-        ),
-    ] = "accuracy"
-
-
-@dataclass(frozen=True)
-class NumberMetric:
-    """Score of predicted numbers."""
-
-    metric: Annotated[
-        str, option(METHOD, "--metric", help="Score shown first: r2, mae or rmse.")
-    ] = "r2"
-
-
-@dataclass(frozen=True)
-class HoldOutSettings:
-    """Which labels are held out if the data has no split."""
-
-    test_share: Annotated[
-        float | None,
-        option(METHOD, "--test-share", help="Share of labels held out if there is no split [0.2]."),
-    ] = None
-    seed: Annotated[
-        int | None,
-        option(METHOD, "--seed", min=0, help="Random seed for the held-out labels [0]."),
-    ] = None
-
-
-@dataclass(frozen=True)
-class NetworkSettings:
-    """Model and initialisation of ``train``."""
-
-    model: Annotated[
-        str,
-        option(
-            METHOD, "--model", "-m", help="gcn, sage, gat, gatv2, gin, appnp, sgc, mlp or gpcanet."
-        ),
-    ] = "gcn"
-    init: Annotated[
-        str,
-        option(
-            METHOD,
-            "--init",
-            help="Initial weights: gpca, xavier, he, orthogonal, lsuv, virgo or spog.",
-        ),
-    ] = "gpca"
-    spectrum: Annotated[
-        str,
-        option(METHOD, "--spectrum", help="Scale of directions for gpca: auto, paper or 0 to 1."),
-    ] = "auto"
-    head: Annotated[
-        str,
-        option(METHOD, "--head", help="Output layer for gpca: logistic, ridge or none (random)."),
-    ] = "logistic"
-    layers: Annotated[int, option(METHOD, "--layers", "-L", help="Number of layers.")] = 2
-    hidden: Annotated[int, option(METHOD, "--hidden", help="Width of the hidden layers.")] = 128
-    dropout: Annotated[float, option(METHOD, "--dropout", help="Dropout probability.")] = 0.5
-
-
-@dataclass(frozen=True)
-class PropagationSettings:
-    """Settings of the model gpcanet; ``normalization`` is also one of gcn."""
-
-    alpha: Annotated[
-        list[float] | None,
-        option(
-            METHOD,
-            "--alpha",
-            "-a",
-            metavar="<float>",
-            help="Graph regularisation of gpcanet; repeat it for each layer [1].",
-        ),
-    ] = None
-    beta: Beta = None
-    n_iter: Iterations = None
-    normalization: Normalization = None
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """Settings of the training loop."""
-
-    epochs: Annotated[
-        int | None, option(TRAINING, "--epochs", help="Largest number of epochs [1000].")
-    ] = None
-    lr: Annotated[float | None, option(TRAINING, "--lr", help="Learning rate of Adam [0.001].")] = (
-        None
-    )
-    weight_decay: Annotated[
-        float | None, option(TRAINING, "--weight-decay", help="Weight decay of Adam [0.0005].")
-    ] = None
-    patience: Annotated[
-        int | None,
-        option(
-            TRAINING, "--patience", help="Epochs without improvement before it stops [no limit]."
-        ),
-    ] = None
-    eval_every: Annotated[
-        int | None, option(TRAINING, "--eval-every", help="Epochs between two evaluations [1].")
-    ] = None
-    parts: Annotated[
-        int | None,
-        option(TRAINING, "--parts", help="Number of graph partitions for mini-batches [1]."),
-    ] = None
-    parts_per_batch: Annotated[
-        int | None, option(TRAINING, "--parts-per-batch", help="Partitions per mini-batch [1].")
-    ] = None
-    seed: Annotated[
-        int,
-        option(
-            TRAINING,
-            "--seed",
-            min=0,
-            help="Random seed for weights, dropout and graph partitioning.",
-        ),
-    ] = 0
-    device: Annotated[
-        str | None, option(TRAINING, "--device", help="cpu, cuda, ... [a GPU if there is one].")
-    ] = None

@@ -16,7 +16,10 @@ class OutputFiles:
     """Files that ``embed``, ``classify`` and ``train`` write."""
 
     output: Annotated[
-        Path | None, option(RUN, "--output", "-o", help="File of results: .parquet, .csv or .npz.")
+        Path | None,
+        option(
+            RUN, "--output", "-o", help="File of results: .parquet, .csv, .csv.gz, .npz or .h5ad."
+        ),
     ] = None
     force: Force = False
     save_model: Annotated[
@@ -25,7 +28,7 @@ class OutputFiles:
 
     def check(self, data: Input, *others: Path | None) -> None:
         """Raise before any work is done if the results could not be written."""
-        from ..files import check_output
+        from ..files import check_output, check_outside_of_inputs
 
         if self.output is not None:
             check_output(self.output, overwrite=self.force)
@@ -33,7 +36,9 @@ class OutputFiles:
             if self.save_model.suffix != ".safetensors":
                 raise InputError(f"{self.save_model}: models are saved as .safetensors")
             check_target(self.save_model, overwrite=self.force)
-        check_distinct_files([self.output, self.save_model, *others], data.files.values())
+        outputs = [self.output, self.save_model, *others]
+        check_distinct_files(outputs, data.files.values())
+        check_outside_of_inputs(outputs, data.files.values())
 
     @property
     def written(self) -> list[str]:

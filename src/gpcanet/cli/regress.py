@@ -9,18 +9,19 @@ import numpy as np
 
 from ..datasets import Dataset
 from ..errors import InputError
-from ..estimators.memory_estimate import memory_note
 from ..estimators.regressor import GPCARegressor
 from ..estimators.serialization import load_model, save_model
 from ..files import write_values
 from .console import Console
 from .feature_names import store_feature_names
 from .holdout import TEST_SHARE, check_labelled, hold_out_values
+from .memory import choose_memory_limit
+from .method_options import HoldOutSettings, RegressSettings
 from .metrics import NUMBER_METRICS, check_metric
 from .networks import is_network_file
 from .new_nodes import load_for_model
 from .option_groups import given_options, option_names
-from .options import HoldOutSettings, Input, RegressSettings
+from .options import Input
 from .output_options import ModelFiles
 from .regression_report import RegressionReport
 
@@ -54,8 +55,7 @@ def run(
     dataset = data.load(console, numeric_labels=True)
     _check_numbers(dataset)
     check_labelled(dataset)
-    n_labeled = int(np.sum(dataset.y >= 0))
-    console.note(memory_note(model, dataset.graph, dataset.X, n_labeled))
+    model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
     split = dataset
     if not dataset.has_split:
         split = hold_out_values(dataset, held_out.seed or 0, test=test_share)
@@ -136,7 +136,12 @@ def _apply_saved_model(
 def _write(data: Input, dataset: Dataset, files: ModelFiles, predicted: np.ndarray) -> None:
     if files.output is not None:
         write_values(
-            files.output, dataset.graph, predicted, id_name=data.id_name, overwrite=files.force
+            files.output,
+            dataset.graph,
+            predicted,
+            id_name=data.id_name,
+            overwrite=files.force,
+            source=data.files["features"],
         )
 
 

@@ -14,9 +14,10 @@ from ..utils.available_memory import available_bytes
 from .classification_report import ClassificationReport
 from .console import Console
 from .holdout import TEST_SHARE, VALIDATION_SHARE, check_labelled, hold_out
+from .method_options import NetworkSettings, PropagationSettings, TrainingSettings
 from .networks import explaining_missing_packages
 from .option_groups import given_options, option_names
-from .options import Input, NetworkSettings, PropagationSettings, TrainingSettings
+from .options import Input
 from .output_options import TrainingFiles
 
 
@@ -82,6 +83,7 @@ def run(
             write_predictions(
                 files.output, dataset.graph, names, probabilities,
                 id_name=data.id_name, overwrite=files.force,
+            source=data.files["features"],
             )  # fmt: skip
         if files.save_model is not None:
             save_model(trained, files.save_model, overwrite=files.force)

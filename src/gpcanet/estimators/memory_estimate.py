@@ -20,6 +20,9 @@ from .regressor import GPCARegressor
 #: Memory of compiled code.
 BYTES_OF_CODE = 64 * 2**20
 
+#: Share of the free memory that a fit may use.
+FREE_SHARE = 0.9
+
 #: Estimates below this are not reported.
 WORTH_REPORTING = 2**30
 
@@ -90,3 +93,21 @@ def memory_note(
     if needed > free:
         sentence += ": it may fail or swap; a memory limit or float32 needs less"
     return sentence
+
+
+def necessary_limit(
+    model: GPCA | GPCAClassifier | GPCARegressor, graph: Graph, X: Any, n_labeled: int = 0
+) -> int | None:
+    """The memory limit for a fit that would not fit into the free memory; None if it does.
+
+    Free memory is that of the machine or of the container, whichever is less.
+    """
+    needed, free = fit_bytes(model, graph, X, n_labeled), available_bytes()
+    is_small = needed < 2 * BYTES_OF_CODE  # a refusal would help nobody
+    if model.memory_limit is not None or free is None or needed <= free or is_small:
+        return None
+    # What the fit of a classifier takes beyond that of GPCA cannot be limited.
+    k = check_n_components(getattr(model, "n_components", None), X)
+    gpca = GPCA(k) if not isinstance(model, GPCA) else model
+    beyond = needed - fit_bytes(gpca, graph, X) + BYTES_OF_CODE
+    return max(1, int(FREE_SHARE * free) - beyond)

@@ -7,8 +7,8 @@ labels never become features.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ..errors import DataError, InputError
 from .tables import Table
@@ -35,6 +35,7 @@ class ColumnRoles:
     ignore: tuple[str, ...] = ()
     id_is_optional: bool = False  # the named id column may be in another file
     label_is_number: bool = False  # labels are numbers to predict, not classes
+    one_hot: Mapping[str, Sequence[str] | None] = field(default_factory=dict)  # and categories
 
     def __post_init__(self) -> None:
         check_distinct_columns(
@@ -42,9 +43,10 @@ class ColumnRoles:
         )
 
     def is_text(self, name: str) -> bool:
-        """Whether a CSV column of this name is read as text: ids, labels and splits."""
+        """Whether a CSV column of this name is read as text: ids, labels, splits, categories."""
         defaults = (*ID_NAMES, *LABEL_NAMES, *SPLIT_NAMES, "")
-        return name in (self.id, self.label, self.split) or name.lower() in defaults
+        named = (self.id, self.label, self.split, *self.one_hot)
+        return name in named or name.lower() in defaults
 
     def find_id(self, table: Table) -> str | None:
         """The column of node ids; None if there is none, and node i is row i."""
@@ -104,12 +106,19 @@ class ColumnRoles:
 
     def find_features(self, table: Table, *, label_of_other_file: str | None) -> list[str]:
         """The remaining columns; a column with the name of a label is never a feature."""
-        for name in self.ignore:
+        required = [name for name, known in self.one_hot.items() if known is None]
+        for name in (*self.ignore, *required):
             table.column(name)  # raises if it does not exist
         excluded = {self.find_id(table), self.label, self.split, *self.ignore, *table.index_names}
         excluded |= {*_columns_called(table, (*LABEL_NAMES, *SPLIT_NAMES))}
         if label_of_other_file is not None:
             excluded |= set(_columns_called(table, (label_of_other_file.lower(),)))
+        for name in required:
+            if name in excluded:
+                raise DataError(
+                    f"{table.path}: column {name!r} is not a feature and cannot be encoded; leave "
+                    f"it out"
+                )
         return [name for name in table.names if name not in excluded]
 
 

@@ -15,8 +15,9 @@ from ..errors import DataError, InputError
 from ..graph.conversion import find_weight_column
 from .arrays import ARRAY_SUFFIXES, read_arrays
 from .id_columns import NodeIds, read_ids
-from .paths import suffix_of
-from .tables import TABLE_SUFFIXES, Table, read_table, table_of_arrays
+from .joined_tables import read_table
+from .paths import TABLE_SUFFIXES, suffix_of
+from .tables import Table, table_of_arrays
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,40 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from ..errors import DataError, MissingFeatureError
-from .arrays import ARRAY_SUFFIXES, read_arrays, to_csr
+from .annotated_data import (
+    CONNECTIVITIES,
+    SPATIAL,
+    adjacency_matrix,
+    feature_matrix,
+    find_graph,
+    graph_keys,
+)
+from .arrays import ARRAY_SUFFIXES, read_arrays
+from .categories import encode_categories, is_categorical
 from .column_roles import LABEL_NAMES, ColumnRoles
 from .id_columns import NodeIds, read_ids, row_positions
+from .joined_tables import read_table
 from .labels import Labels, extract_labels, find_ids, per_node_arrays, split_values
-from .paths import check_file, first_line, suffix_of
-from .tables import TABLE_SUFFIXES, Table, read_table, table_of_arrays
+from .paths import TABLE_SUFFIXES, check_file, first_line, suffix_of
+from .tables import Table, table_of_arrays
 
 #: Names of the features in an npz file.
 FEATURE_ARRAYS = ("features", "X", "x", "embedding")
+
+
+@dataclass(frozen=True)
+class AnnDataSlots:
+    """Parts of an h5ad file to use: a layer or an array of obsm instead of X, a graph of obsp."""
+
+    layer: str | None = None
+    obsm: str | None = None
+    obsp: str | None = None
+
+    def check(self, path: Path) -> None:
+        """Raise if a part is named and the file is not an h5ad file."""
+        for slot, name in vars(self).items():
+            if name is not None and suffix_of(path) != ".h5ad":
+                raise DataError(f"{slot} {name!r} is for h5ad files, not for {path}; leave it out")
 
 
 @dataclass(frozen=True)
@@ -36,6 +61,8 @@ class Features:
     adjacency: sp.csr_array | None = None
     excluded_label: str | None = None  # a column with the name of the label of another file
     table: Table | None = None  # the table whose columns are X
+    graph_note: str | None = None  # about edges of the same file
+    encoded: tuple[str, ...] = ()  # categorical columns that were not named as such
 
     @property
     def has_header(self) -> bool:
@@ -48,20 +75,29 @@ class Features:
 
 
 def read_features(
-    path: Path, roles: ColumnRoles, *, labels: Labels | None = None, keep_missing: bool = False
+    path: Path,
+    roles: ColumnRoles,
+    *,
+    labels: Labels | None = None,
+    keep_missing: bool = False,
+    slots: AnnDataSlots = AnnDataSlots(),
 ) -> Features:
     """Read features, and the labels of the same file unless labels are given.
 
     Missing numbers are NaN in X with ``keep_missing``, and an error without.
     """
+    slots.check(path)
     suffix = suffix_of(path)
+    named = [name for name, known in roles.one_hot.items() if known is None]
+    if named and suffix not in TABLE_SUFFIXES:
+        raise DataError(f"{path} has no column {named[0]!r} to encode; it is not a table")
     if suffix in TABLE_SUFFIXES:
         table = read_table(path, as_text=roles.is_text, header_may_be_numbers=True)
         nodes = _from_table(table, roles, labels, keep_missing)
     elif suffix in ARRAY_SUFFIXES:
         nodes = _from_arrays(path, roles, labels)
     elif suffix == ".h5ad":
-        nodes = _from_anndata(path, roles, labels)
+        nodes = _from_anndata(path, roles, labels, slots)
     else:
         raise DataError(
             f"{path}: features must be a {', '.join((*TABLE_SUFFIXES, *ARRAY_SUFFIXES, '.h5ad'))} "
@@ -85,14 +121,15 @@ def _from_table(
     names = roles.find_features(table, label_of_other_file=label)
     ids = find_ids(table, roles)
     found, split = _labels_and_split(table, ids, roles, labels)
-    X = _matrix(table, names, keep_missing)
-    # The numbers of a list column have no names.
-    feature_names = np.array(names, object) if X.shape[1] == len(names) else None
+    X, own_names = _matrix(table, names, roles, keep_missing)
+    feature_names = None if own_names is None else np.array(own_names, object)
+    encoded = tuple(n for n in names if n not in roles.one_hot and is_categorical(table, n))
     shared = [name for name in table.names if name == label and name != roles.label]
     excluded = next((name for name in shared if name.lower() not in LABEL_NAMES), None)
     return Features(
-        table.path, X, ids, feature_names, found, split, table=table, excluded_label=excluded
-    )
+        table.path, X, ids, feature_names, found, split, table=table, excluded_label=excluded,
+        encoded=encoded,
+    )  # fmt: skip
 
 
 def _labels_and_split(
@@ -117,14 +154,33 @@ def _labels_and_split(
     return found, split
 
 
-def _matrix(table: Table, names: Sequence[str], keep_missing: bool) -> np.ndarray:
-    columns = [table.numbers(name, null_as_nan=True) for name in names]
-    widths = [1 if column.ndim == 1 else column.shape[1] for column in columns]
-    dtype = np.result_type(np.float32, *(column.dtype for column in columns))
+def _matrix(
+    table: Table, names: Sequence[str], roles: ColumnRoles, keep_missing: bool
+) -> tuple[np.ndarray, list[str] | None]:
+    """X and the names of its columns; None if some have no names."""
+    blocks: list[np.ndarray] = []
+    feature_names: list[str] | None = []
+    for name in names:
+        if name in roles.one_hot or is_categorical(table, name):
+            block, own_names = encode_categories(table, name, roles.one_hot.get(name))
+            if not keep_missing and np.isnan(block).any():
+                row = int(np.argmax(np.isnan(block[:, 0])))
+                raise MissingFeatureError(
+                    f"{table.place(row)}: the category in column {name!r} is missing"
+                )
+        else:
+            block, own_names = table.numbers(name, null_as_nan=True), [name]
+        if block.ndim == 2 and block.shape[1] != len(own_names):
+            feature_names = None  # the numbers of a list have no names
+        elif feature_names is not None:
+            feature_names += own_names
+        blocks.append(block)
+    widths = [1 if block.ndim == 1 else block.shape[1] for block in blocks]
+    dtype = np.result_type(np.float32, *(block.dtype for block in blocks))
     X = np.empty((table.n_rows, sum(widths)), dtype)
     begin = 0
-    for name, column, width in zip(names, columns, widths, strict=True):
-        missing, infinite = np.isnan(column), np.isinf(column)
+    for name, block, width in zip(names, blocks, widths, strict=True):
+        missing, infinite = np.isnan(block), np.isinf(block)
         if missing.any() and not keep_missing:
             row = int(np.argwhere(missing)[0][0])
             raise MissingFeatureError(
@@ -133,11 +189,11 @@ def _matrix(table: Table, names: Sequence[str], keep_missing: bool) -> np.ndarra
         if infinite.any():
             row = int(np.argwhere(infinite)[0][0])
             raise DataError(
-                f"{table.place(row)}: {column[row]} in column {name!r} is not finite; replace it"
+                f"{table.place(row)}: {block[row]} in column {name!r} is not finite; replace it"
             )
-        X[:, begin : begin + width] = column.reshape(table.n_rows, width)
+        X[:, begin : begin + width] = block.reshape(table.n_rows, width)
         begin += width
-    return X
+    return X, feature_names
 
 
 def _check_missing(nodes: Features) -> None:
@@ -189,36 +245,53 @@ def _to_float(path: Path, X: Any) -> Any:
     return X.astype(np.float32 if is_single else np.float64, copy=False)
 
 
-def _from_anndata(path: Path, roles: ColumnRoles, labels: Labels | None) -> Features:
-    data = _read_anndata(path)
-    if data.X is None:
-        raise DataError(f"{path} has no features; set X")
-    graph = data.obsp.get("connectivities")
-    try:
-        X = _to_float(path, to_csr(data.X) if sp.issparse(data.X) else np.asarray(data.X))
-        graph = None if graph is None else to_csr(graph)
-    except ValueError as error:
-        raise DataError(f"{path} is not a readable h5ad file: {first_line(error)}") from None
+def _from_anndata(
+    path: Path, roles: ColumnRoles, labels: Labels | None, slots: AnnDataSlots
+) -> Features:
+    data = read_anndata(path)
+    X = feature_matrix(data, path, layer=slots.layer, obsm=slots.obsm)
     obs = pa.Table.from_pandas(data.obs, preserve_index=False)
     table = Table(path, obs)
     names = Table(path, pa.table({"id": np.asarray(data.obs_names, dtype=object)}))
     ids = read_ids(names, "id") if roles.id is None else read_ids(table, roles.id)
+    key, note = _find_graph(data, path, slots.obsp)
     return Features(
         path,
         X,
         ids,
-        np.asarray(data.var_names, dtype=object),
+        np.asarray(data.var_names, dtype=object) if slots.obsm is None else None,
         *_labels_and_split(table, ids, roles, labels),
-        graph,
+        None if key is None else adjacency_matrix(data, path, key),
+        graph_note=note,
     )
 
 
-def _read_anndata(path: Path) -> Any:
+def _find_graph(data: Any, path: Path, key: str | None) -> tuple[str | None, str | None]:
+    """The key of the graph in obsp, if there is one, and a note about the choice.
+
+    By default it is the graph of scanpy, or else that of squidpy.
+    """
+    if key is not None:
+        return find_graph(data, path, key), None
+    keys = graph_keys(data)
+    if CONNECTIVITIES in keys:
+        others = ", ".join(repr(other) for other in keys if other != CONNECTIVITIES)
+        note = f"{path}: edges are obsp[{CONNECTIVITIES!r}]; obsp also has {others}"
+        return CONNECTIVITIES, note if others else None
+    if SPATIAL in keys:
+        return SPATIAL, f"{path}: edges are obsp[{SPATIAL!r}]"
+    if keys:
+        listed = ", ".join(map(repr, keys))
+        return None, f"{path} has no obsp[{CONNECTIVITIES!r}]; name one of {listed} as obsp"
+    return None, None
+
+
+def read_anndata(path: Path) -> Any:
     try:
         import anndata
     except ImportError:
         raise DataError(
-            f"{path}: reading h5ad files needs anndata; pip install 'gpcanet[h5ad]'"
+            f"{path}: reading h5ad files needs anndata; pip install 'gpcanet[anndata]'"
         ) from None
     check_file(path)
     try:

@@ -30,8 +30,9 @@ from .id_columns import (
     row_positions,
     to_int64,
 )
-from .paths import suffix_of
-from .tables import TABLE_SUFFIXES, Table, read_table, table_of_arrays
+from .joined_tables import read_table
+from .paths import TABLE_SUFFIXES, suffix_of
+from .tables import Table, table_of_arrays
 
 #: An integer that pandas writes as a float because its column has missing values.
 WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0$")

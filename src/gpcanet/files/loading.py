@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..datasets.dataset import Dataset
-from ..errors import DataError, DataWarning, UnknownNodeError
+from ..errors import DataError, DataWarning
 from ..graph import Graph
-from ..graph.neighbors import neighbor_graph
-from ..utils.training_result import SPLIT
 from .column_roles import ColumnRoles, check_distinct_columns
-from .edges import Edges, check_adjacency, read_edges
-from .features import Features, read_features
-from .id_columns import NodeIds, check_unique, to_common_type
+from .edges import Edges, read_edges
+from .features import AnnDataSlots, Features, read_features
+from .id_columns import check_unique, to_common_type
+from .joining import Notes, join_graph, join_labels
 from .known_nodes import append_known_nodes
 from .labels import Labels, read_labels
-from .paths import suffix_of
-from .tables import TEXT_SUFFIXES, Table
+from .tables import Table
 
 
 def load_files(
@@ -40,11 +37,15 @@ def load_files(
     label_column: str | None = None,
     split_column: str | None = None,
     ignore: Sequence[str] = (),
+    one_hot: Sequence[str] | Mapping[str, Sequence[str] | None] = (),
     neighbors: int | None = None,
     drop_unknown: bool = False,
     numeric_labels: bool = False,
     keep_missing: bool = False,
     known: Graph | None = None,
+    layer: str | None = None,
+    obsm: str | None = None,
+    obsp: str | None = None,
 ) -> Dataset:
     """Load a dataset from files. Its nodes are the rows of the features, in their order.
 
@@ -53,11 +54,12 @@ def load_files(
     features : path
         One row per node: CSV, TSV or Parquet with a column of node ids; npy; npz, dense (with
         ``node_ids`` if there are ids) or a sparse matrix of scipy; Matrix Market; h5ad. In a file
-        without ids, node i is row i.
+        without ids, node i is row i. Tables may also be a folder of files with the same columns
+        (subfolders such as ``year=2020`` give a column) or a pattern such as ``part-*.csv``.
     edges : path, default=None
         One row per edge: CSV, TSV or Parquet with the ids of both nodes and optionally a weight;
         npz (``edge_index``, or ``source`` and ``target``, or a sparse matrix of scipy); Matrix
-        Market. An h5ad file contains its own edges (``obsp["connectivities"]``).
+        Market. An h5ad file contains its own edges (``obsp``).
     labels : path, default=None
         One row per labelled node: CSV, TSV or Parquet with ids; npy or npz with one label per node.
     id_column : str, default=None
@@ -74,6 +76,10 @@ def load_files(
         such a column.
     ignore : sequence of str, default=()
         Columns of ``features`` that are not features.
+    one_hot : sequence of str, default=()
+        Columns of ``features`` whose values are categories: each becomes a column of 0 and 1,
+        ``column=value``. Categorical columns of pandas and polars are encoded without being named.
+        A mapping may also give the categories.
     neighbors : int, default=None
         Number of nearest neighbours to connect to every node, instead of edges.
     drop_unknown : bool, default=False
@@ -88,6 +94,11 @@ def load_files(
     known : Graph, default=None
         A graph whose nodes edges may name although they have no features here, for example the
         training nodes of a model. ``neighborhood`` of the result has these nodes.
+    layer, obsm : str, default=None
+        Layer or array of ``obsm`` of an h5ad file to use instead of X.
+    obsp : str, default=None
+        Graph in an h5ad file: a key of ``obsp``, or of ``uns`` as scanpy's ``neighbors_key``. By
+        default "connectivities", or else "spatial_connectivities".
 
     Returns
     -------
@@ -111,17 +122,30 @@ def load_files(
     """
     check_distinct_columns({"source": source, "target": target, "weight": weight})
     roles = ColumnRoles(
-        id_column, label_column, split_column, tuple(ignore), label_is_number=numeric_labels
+        id_column,
+        label_column,
+        split_column,
+        tuple(ignore),
+        label_is_number=numeric_labels,
+        one_hot=one_hot if isinstance(one_hot, Mapping) else dict.fromkeys(one_hot),
     )
     node_labels = None
     if labels is not None:
-        node_labels = read_labels(Path(labels), replace(roles, ignore=(), id_is_optional=True))
+        node_labels = read_labels(
+            Path(labels), replace(roles, ignore=(), one_hot={}, id_is_optional=True)
+        )
         roles = replace(roles, id_is_optional=node_labels.ids.name == id_column)
-    nodes = read_features(Path(features), roles, labels=node_labels, keep_missing=keep_missing)
-    links = None if edges is None else read_edges(Path(edges), source, target, weight)
+    nodes = read_features(
+        _as_path(features),
+        roles,
+        labels=node_labels,
+        keep_missing=keep_missing,
+        slots=AnnDataSlots(layer, obsm, obsp),
+    )
+    links = None if edges is None else read_edges(_as_path(edges), source, target, weight)
     nodes, links, node_labels = _convert_ids(nodes, links, nodes.labels)
     check_unique(nodes.ids)
-    notes = _Notes()
+    notes = Notes()
     if nodes.has_numbered_header:
         notes.append(f"{nodes.path}: the first row (0, 1, 2, ...) is the header")
     elif not nodes.has_header:
@@ -133,6 +157,11 @@ def load_files(
             f"{nodes.path}: column {nodes.excluded_label!r} has the name of the label and is not a "
             f"feature; rename it if it is one"
         )
+    if nodes.graph_note is not None and edges is None and neighbors is None:
+        notes.append(nodes.graph_note)
+    if nodes.encoded:
+        listed = ", ".join(map(repr, nodes.encoded))
+        notes.append(f"{nodes.path}: the categories of {listed} are columns of 0 and 1")
     if isinstance(links, Edges):
         notes += _first_row_notes(links.source.table, "an edge")
         notes += [links.note] if links.note else []
@@ -141,14 +170,14 @@ def load_files(
         notes += [f"labels: {node_labels.note}"] if node_labels.note else []
         if node_labels.ids.are_positions and labels is not None:
             notes.append(f"{labels} has no column of node ids: label i belongs to node i")
-    path = nodes.path if edges is None else Path(edges)
+    path = nodes.path if edges is None else _as_path(edges)
     combined, own_nodes = nodes, np.arange(nodes.X.shape[0])
     if known is not None and isinstance(links, Edges):
         combined = append_known_nodes(nodes, links, known, notes)
-    graph = neighborhood = _join_graph(combined, links, path, neighbors, drop_unknown, notes)
+    graph = neighborhood = join_graph(combined, links, path, neighbors, drop_unknown, notes)
     if combined is not nodes:
         graph = neighborhood.subgraph(own_nodes)
-    y, train, validation, test = _join_labels(nodes, node_labels, drop_unknown, notes)
+    y, train, validation, test = join_labels(nodes, node_labels, drop_unknown, notes)
     for sentence in notes.warnings:
         warnings.warn(sentence, DataWarning, stacklevel=2)
     return Dataset(
@@ -166,16 +195,8 @@ def load_files(
     )
 
 
-class _Notes(list[str]):
-    """Sentences about what was assumed or dropped; some of them are also warnings."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.warnings: list[str] = []
-
-    def warn(self, sentence: str) -> None:
-        self.append(sentence)
-        self.warnings.append(sentence)
+def _as_path(path: str | os.PathLike[str]) -> Path:
+    return path if isinstance(path, Path) else Path(path)  # subclasses have their own text
 
 
 def _first_row_notes(table: Table, what: str) -> list[str]:
@@ -207,170 +228,3 @@ def _convert_ids(
     if labels is not None and not labels.ids.are_positions:
         labels = replace(labels, ids=others[-1])
     return nodes, edges, labels
-
-
-def _join_graph(
-    nodes: Features,
-    edges: Any,
-    path: Path,
-    neighbors: int | None,
-    drop_unknown: bool,
-    notes: _Notes,
-) -> Graph:
-    n_nodes = len(nodes.ids.values)
-    node_ids = None if nodes.ids.are_positions else np.asarray(nodes.ids.values.to_numpy())
-    if neighbors is not None:
-        if edges is not None:
-            raise DataError("edges and neighbors are both given; give one of them")
-        if not isinstance(neighbors, Integral) or not 1 <= neighbors < n_nodes:
-            raise DataError(
-                f"neighbors={neighbors!r} must be an integer from 1 to {n_nodes - 1}: "
-                f"{nodes.path} has {n_nodes} nodes"
-            )
-        _check_distances(nodes)
-        return neighbor_graph(nodes.X, neighbors, node_ids=node_ids)
-    has_ids = isinstance(edges, Edges) and not edges.source.are_positions
-    if edges is not None and not has_ids and not nodes.ids.are_positions:
-        _note_positions(path, nodes, notes)
-    if isinstance(edges, Edges):
-        both = edges.source, edges.target
-        (rows, known_rows), (columns, known_columns) = _positions(both, nodes, drop_unknown)
-        largest = max(rows.max(initial=-1), columns.max(initial=-1))
-        if nodes.ids.are_positions and not nodes.has_header and 0 <= largest == n_nodes - 2:
-            notes.append(
-                f"{nodes.path} has one row more than {path} has nodes; if the first row is a "
-                f"header, use column names that are not numbers"
-            )
-        known = known_rows & known_columns
-        weights = edges.weights
-        if not known.all():
-            _report_dropped("edges", known, path, nodes, notes)
-            rows, columns = rows[known], columns[known]
-            weights = None if weights is None else weights[known]
-        return Graph.from_edge_index(
-            (rows, columns), weights, n_nodes=n_nodes, node_ids=node_ids, each_once=True
-        )
-    matrix = nodes.adjacency if edges is None else edges
-    if matrix is None:
-        raise DataError(f"{nodes.path} has no edges; give edges or neighbors")
-    if matrix.shape[0] != n_nodes:
-        raise DataError(
-            f"{path}: the adjacency matrix has {matrix.shape[0]} rows, but {nodes.path} has "
-            f"{n_nodes} nodes; give one row per node"
-        )
-    check_adjacency(path, matrix)
-    return Graph(matrix, node_ids=node_ids)
-
-
-def _note_positions(path: Path, nodes: Features, notes: _Notes) -> None:
-    """Note that edges use positions although nodes have ids; raise if the ids contradict them."""
-    if not nodes.ids.is_text:
-        ids = nodes.ids.values.to_numpy()
-        positions = np.arange(len(ids))
-        if not np.array_equal(ids, positions) and np.array_equal(np.sort(ids), positions):
-            raise DataError(
-                f"{path} refers to nodes by position, but {nodes.path} has the ids 0, 1, ... in "
-                f"another order; sort its rows by id, or give a table of edges with ids"
-            )
-    notes.append(f"{path} refers to nodes by position: node i is row i of {nodes.path}")
-
-
-def _report_dropped(
-    what: str, known: np.ndarray, path: Path, nodes: Features, notes: _Notes
-) -> None:
-    """Note how many edges or labels are dropped; warn for more than half, raise for all."""
-    n_dropped = int(np.sum(~known))
-    if n_dropped == 0:
-        return
-    sentence = (
-        f"{n_dropped:,} of {len(known):,} {what} of {path} dropped: their nodes are not in "
-        f"{nodes.path}"
-    )
-    if n_dropped == len(known):
-        raise DataError(f"{sentence}; check that both files use the same ids")
-    if 2 * n_dropped > len(known):
-        notes.warn(f"{sentence}; check the ids")
-    else:
-        notes.append(sentence)
-
-
-def _join_labels(
-    nodes: Features, labels: Labels | None, drop_unknown: bool, notes: _Notes
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The class code of every node, and the training, validation and test nodes."""
-    n_nodes = nodes.X.shape[0]
-    y = np.full(n_nodes, -1)
-    split = np.full(n_nodes, None, object) if nodes.split is None else nodes.split
-    if labels is not None:
-        check_unique(labels.ids)
-        if labels.ids.are_positions and n_nodes != len(labels.codes):
-            hint = ""
-            if (
-                suffix_of(labels.ids.table.path) in TEXT_SUFFIXES
-                and len(labels.codes) == n_nodes + 1
-            ):
-                hint = ", and if the first row is a header, a name that is not a number"
-            raise DataError(
-                f"{labels.ids.table.path} has {len(labels.codes)} labels and no node ids, but "
-                f"{nodes.path} has {n_nodes} nodes; give one label per node{hint}"
-            )
-        [(rows, known)] = _positions([labels.ids], nodes, drop_unknown)
-        y[rows[known]] = labels.codes[known]
-        if labels.split is not None:
-            split[rows[known]] = labels.split[known]
-        _report_dropped("labels", known[labels.codes >= 0], labels.ids.table.path, nodes, notes)
-        n_labeled = int(np.sum(y >= 0))
-        kinds = "distinct values" if labels.are_numbers else "classes"
-        notes.append(f"{n_labeled:,} nodes labelled, in {len(labels.class_names):,} {kinds}")
-    train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in SPLIT)
-    unused = int(np.sum(y >= 0)) - len(train) - len(validation) - len(test)
-    if unused and len(train) + len(validation) + len(test):
-        notes.append(f"{unused:,} labelled nodes are in no part of the split and are not used")
-    return y, train, validation, test
-
-
-def _check_distances(nodes: Features) -> None:
-    """Raise if a feature is not finite, or so large that distances would overflow."""
-    X: Any = nodes.X
-    largest = np.sqrt(np.finfo(X.dtype).max / (4 * X.shape[1]))
-    fine = np.abs(X.data if sp.issparse(X) else X) < largest  # False for NaN
-    wrong = ~fine if sp.issparse(X) else ~fine.all(axis=1)
-    if wrong.any():
-        first = np.argmax(wrong)
-        row = int(X.tocoo().row[first] if sp.issparse(X) else first)
-        raise DataError(
-            f"{nodes.ids.table.place(row)}: features must be finite and less than {largest:.0e} "
-            f"for nearest neighbours"
-        )
-
-
-def _positions(
-    columns: Sequence[NodeIds], nodes: Features, drop_unknown: bool
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For every column of ids: positions among the nodes, and a mask of the known ids."""
-    found = []
-    for ids in columns:
-        rows = ids.positions_in(nodes.ids)
-        known = rows >= 0
-        if not known.all() and not drop_unknown:
-            first = int(np.argmax(~known))
-            n_unknown = np.sum(~known)
-            problem = f"{ids.describe(first)} is not in {nodes.path} ({n_unknown} unknown in all)"
-            raise UnknownNodeError(problem, _off_by_one_hint(columns, nodes))
-        found.append((rows, known))
-    return found
-
-
-def _off_by_one_hint(columns: Sequence[NodeIds], nodes: Features) -> str:
-    """A hint if the largest position is exactly one beyond the rows of the features."""
-    if not (columns[0].are_positions or nodes.ids.are_positions):
-        return ""
-    positions = np.concatenate([ids.values.to_numpy() for ids in columns])
-    n_nodes = nodes.X.shape[0]
-    if positions.max() != n_nodes:
-        return ""
-    if positions.min() > 0:
-        return f" (the {n_nodes} rows are nodes 0 to {n_nodes - 1}; these ids seem to start at 1)"
-    if nodes.has_numbered_header:
-        return " (one row is missing; if the first row is not a header, add one)"
-    return " (exactly one row is missing)"

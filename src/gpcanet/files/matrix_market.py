@@ -6,6 +6,7 @@ and the interpreter.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ BANNER = "%%matrixmarket"
 
 def read_matrix_market(path: Path) -> sp.csr_array:
     """Read a real matrix from a file, compressed or not; raise ValueError for a malformed one."""
-    with pa.input_stream(str(path), compression="detect") as stream:
+    with pa.input_stream(os.fspath(path), compression="detect") as stream:
         lines, body = _split_header(stream.read())
     words = lines[0].lower().split()
     if len(words) != 5 or words[:2] != [BANNER, "matrix"]:

@@ -1,9 +1,13 @@
-"""Results as Parquet, CSV or npz files, written completely or not at all."""
+"""Results as Parquet, CSV, npz or h5ad files, written completely or not at all."""
 
 from __future__ import annotations
 
+import gzip
+import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,10 @@ import pyarrow.parquet
 from ..errors import DataError
 from ..graph import Graph
 from ..utils.atomic import atomic_file, check_target
+from .h5ad_output import write_h5ad
+from .paths import contains_file
 
-OUTPUT_SUFFIXES = (".parquet", ".csv", ".npz")
+OUTPUT_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".npz", ".h5ad")
 
 #: Size of the blocks in which results are written.
 BYTES_PER_TABLE = 2**26
@@ -25,9 +31,24 @@ BYTES_PER_TABLE = 2**26
 def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Raise if results cannot be written there; called before long computations."""
     path = Path(path)
-    if path.suffix.lower() not in OUTPUT_SUFFIXES:
+    if not path.name.lower().endswith(OUTPUT_SUFFIXES):
         raise DataError(f"{path}: results must be a {', '.join(OUTPUT_SUFFIXES)} file")
+    if is_h5ad(path) and find_spec("anndata") is None:
+        raise DataError(f"{path}: writing h5ad files needs anndata; pip install 'gpcanet[anndata]'")
     return check_target(path, overwrite=overwrite)
+
+
+def check_outside_of_inputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
+    """Raise if an output would be one of the files of an input folder or pattern."""
+    for output, path in itertools.product(outputs, list(inputs)):
+        if output is not None and path is not None and contains_file(path, output):
+            raise DataError(
+                f"{output} would be one of the input files {path}; choose another folder"
+            )
+
+
+def is_h5ad(path: Path) -> bool:
+    return path.suffix.lower() == ".h5ad"
 
 
 def write_table(
@@ -63,7 +84,8 @@ def write_table(
     first = next(tables)
     with (
         atomic_file(path, overwrite=overwrite) as file,
-        _writer(path, file, first.schema) as writer,
+        _compressed(path, file) as stream,
+        _writer(path, stream, first.schema) as writer,
     ):
         writer.write_table(first)
         for table in tables:
@@ -80,8 +102,15 @@ def _tables(path: Path, columns: Mapping[str, np.ndarray]) -> Iterator[pa.Table]
         yield pa.table({name: _column(path, name, values) for name, values in part.items()})
 
 
+def _compressed(path: Path, file: Any) -> Any:
+    """The file itself, or a stream that compresses; equal results give equal bytes."""
+    if path.suffix.lower() != ".gz":
+        return nullcontext(file)
+    return gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0)
+
+
 def _writer(path: Path, file: Any, schema: pa.Schema) -> Any:
-    if path.suffix.lower() == ".csv":
+    if path.suffix.lower() in (".csv", ".gz"):
         return pa.csv.CSVWriter(file, schema)
     # Dictionaries of numbers that hardly repeat take five times as long.
     with_dictionary = [field.name for field in schema if not pa.types.is_floating(field.type)]
@@ -97,9 +126,16 @@ def write_embedding(
     *,
     id_name: str = "id",
     overwrite: bool = False,
+    source: Path | None = None,
 ) -> None:
-    """Write one row per node: its id and its embedding."""
+    """Write one row per node: its id and its embedding.
+
+    An h5ad file is a copy of ``source``, if that is one, with the embedding in obsm.
+    """
     ids = _node_ids(graph)
+    if is_h5ad(Path(path)):
+        write_h5ad(path, ids, obsm={"X_gpca": Z}, source=source, overwrite=overwrite)
+        return
     columns = _with_ids(id_name, ids, {f"gpca{i}": Z[:, i] for i in range(Z.shape[1])})
     arrays = {"node_ids": ids, "embedding": Z}
     write_table(path, columns, arrays=arrays, overwrite=overwrite)
@@ -113,10 +149,20 @@ def write_predictions(
     *,
     id_name: str = "id",
     overwrite: bool = False,
+    source: Path | None = None,
 ) -> None:
-    """Write one row per node: its id, its most probable class, the probability of every class."""
+    """Write one row per node: its id, its most probable class, the probability of every class.
+
+    An h5ad file has the classes in obs, their probabilities in obsm, and their names in uns.
+    """
     ids, best = _node_ids(graph), probabilities.argmax(axis=1)
     columns = {"predicted": classes[best], "probability": probabilities.max(axis=1)}
+    if is_h5ad(Path(path)):
+        write_h5ad(
+            path, ids, obs=columns, obsm={"probabilities": probabilities},
+            uns={"classes": classes}, source=source, overwrite=overwrite,
+        )  # fmt: skip
+        return
     columns |= {f"p({name})": probabilities[:, i] for i, name in enumerate(classes.tolist())}
     columns = _with_ids(id_name, ids, columns)
     arrays = {
@@ -135,9 +181,13 @@ def write_values(
     *,
     id_name: str = "id",
     overwrite: bool = False,
+    source: Path | None = None,
 ) -> None:
-    """Write one row per node: its id and its predicted value."""
+    """Write one row per node: its id and its predicted value, in obs of an h5ad file."""
     ids = _node_ids(graph)
+    if is_h5ad(Path(path)):
+        write_h5ad(path, ids, obs={"predicted": predicted}, source=source, overwrite=overwrite)
+        return
     columns = _with_ids(id_name, ids, {"predicted": predicted})
     arrays = {"node_ids": ids, "predicted": predicted}
     write_table(path, columns, arrays=arrays, overwrite=overwrite)

@@ -1,7 +1,10 @@
-"""Suffixes of files, and what is wrong with a file that cannot be read."""
+"""Suffixes of files, folders and patterns of files, and what is wrong with an unreadable file."""
 
 from __future__ import annotations
 
+import glob
+import os
+import re
 from pathlib import Path
 
 from ..errors import DataError
@@ -9,9 +12,17 @@ from ..errors import DataError
 #: Characters of another library's message that are shown.
 LONGEST_REASON = 200
 
+TEXT_SUFFIXES = (".csv", ".tsv")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+TABLE_SUFFIXES = (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
+
+_WILDCARD = re.compile(r"[*?\[]")
+
 
 def suffix_of(path: Path) -> str:
-    """The suffix of the format: ``.csv`` for ``edges.csv.gz``."""
+    """The suffix of the format: ``.csv`` for ``edges.csv.gz``; of the files in a folder."""
+    if is_several_files(path):
+        path = files_in(path)[0]
     name = path.name.lower()
     for packed in (".gz", ".bz2", ".zst"):
         name = name.removesuffix(packed)
@@ -32,3 +43,81 @@ def check_file(path: Path) -> None:
             raise DataError(f"{path} does not exist; check the name")
     except OSError as error:  # a folder without permission, a name that is too long
         raise DataError(f"{path} is not readable: {error.strerror}") from None
+
+
+# -- folders and patterns -----------------------------------------------------------------
+
+
+def is_several_files(path: Path) -> bool:
+    """Whether the path is a folder, or a pattern such as ``part-*.csv``."""
+    try:
+        return path.is_dir() or (is_pattern(path) and not path.exists())
+    except OSError:  # reported when the file is read
+        return False
+
+
+def is_pattern(path: Path) -> bool:
+    return _WILDCARD.search(os.fspath(path)) is not None
+
+
+def files_in(path: Path) -> list[Path]:
+    """The tables in a folder and its subfolders, or of a pattern, sorted by name.
+
+    Names that begin with a dot or an underscore are skipped, as Spark writes them.
+    """
+    try:
+        found = [path] if path.is_dir() else map(Path, glob.glob(os.fspath(path), recursive=True))
+        files = sorted({file for match in found for file in _files_below(match)})
+    except OSError as error:
+        raise DataError(f"{path} is not readable: {error.strerror}") from None
+    if not files:
+        problem = "contains no file" if path.is_dir() else "matches no file; check the pattern"
+        raise DataError(f"{path} {problem}")
+    suffixes = sorted({suffix_of(file) for file in files})
+    if len(suffixes) > 1:
+        listed = ", ".join(suffix or f"{files[0].name!r}" for suffix in suffixes)
+        raise DataError(
+            f"{path} has files of several formats ({listed}); give a pattern such as "
+            f"'{(path if path.is_dir() else path.parent) / '*'}{suffixes[-1]}'"
+        )
+    if suffixes[0] not in TABLE_SUFFIXES and files != [path]:
+        raise DataError(
+            f"{path}: only {', '.join(TABLE_SUFFIXES)} files are read from a folder or a pattern, "
+            f"not {files[0].name}; give this file"
+        )
+    return files
+
+
+def _files_below(match: Path) -> list[Path]:
+    if not match.is_dir():
+        return [match]
+    below = (file for file in match.rglob("*") if file.is_file())
+    return [
+        file
+        for file in below
+        if not any(part.startswith((".", "_")) for part in file.relative_to(match).parts)
+    ]
+
+
+def partition_values(path: Path, file: Path) -> dict[str, str]:
+    """Values in the names of folders, such as ``{"year": "2020"}`` for ``year=2020/a.parquet``.
+
+    Folders of the path itself do not count, unless they are part of a pattern.
+    """
+    fixed = 0
+    for part in path.parts:
+        if not path.is_dir() and _WILDCARD.search(part):
+            break
+        fixed += 1
+    folders = file.parts[fixed:-1]
+    return dict(folder.split("=", 1) for folder in folders if "=" in folder)
+
+
+def contains_file(path: Path, file: Path) -> bool:
+    """Whether a file, which need not exist, would be one of the files of a folder or pattern."""
+    if path.is_dir():
+        return file.resolve().is_relative_to(path.resolve())
+    if not is_pattern(path):
+        return False
+    pattern, name = os.path.abspath(path), Path(os.path.abspath(file))
+    return name.match(pattern) or ("**" in pattern and name.match(Path(pattern).name))

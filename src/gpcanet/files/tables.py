@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import csv as text_csv
 import itertools
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,12 +21,15 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from ..errors import DataError
-from .paths import check_file, first_line, suffix_of
+from .paths import (
+    PARQUET_SUFFIXES,
+    TABLE_SUFFIXES,
+    TEXT_SUFFIXES,
+    check_file,
+    first_line,
+    suffix_of,
+)
 from .text_rows import line_of, nth_row, read_rows
-
-TEXT_SUFFIXES = (".csv", ".tsv")
-PARQUET_SUFFIXES = (".parquet", ".pq")
-TABLE_SUFFIXES = (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
 
 #: From this number of columns on, a first row 0, 1, 2, ... is a header, as pandas writes it for
 #: columns without names. In a narrower table it may as well be data.
@@ -143,12 +147,7 @@ class Table:
         return DataError(f"{self.place(row)}: the number in column {name!r} is missing; fill it in")
 
     def _not_numbers(self, name: str, column: Any) -> DataError:
-        advice = "correct it, ignore the column, or name it as the label"
-        if pa.types.is_dictionary(column.type):
-            return DataError(
-                f"{self.path}: column {name!r} is categorical ({column.type.value_type}), not "
-                f"numeric; encode it (pandas.get_dummies), ignore it, or name it as the label"
-            )
+        advice = "correct it, ignore the column, encode it (one_hot), or name it as the label"
         text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         if not (text and self.is_text):
             return DataError(
@@ -169,7 +168,7 @@ class Table:
         return f"it has {shown}{more}"
 
 
-def read_table(
+def read_one_table(
     path: Path, *, as_text: Callable[[str], bool], header_may_be_numbers: bool = False
 ) -> Table:
     """Read CSV, TSV (both also compressed by gzip, bzip2 or zstandard) or Parquet.
@@ -261,7 +260,7 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
     if not has_header:
         names = [f"f{i}" for i in range(len(names))]  # the names that pyarrow generates
     # pyarrow takes a file of one line without a line end for empty.
-    source = str(path) if nth_row(path, 1) else pa.BufferReader(first + b"\n")
+    source = os.fspath(path) if nth_row(path, 1) else pa.BufferReader(first + b"\n")
     # As bytes, because pyarrow does not state the row of text that is not UTF-8.
     types = {name: pa.binary() for name in names if as_text(name)}
     try:

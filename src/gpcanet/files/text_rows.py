@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +51,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _lines(path: Path) -> Iterator[bytes]:
     try:
-        with pa.input_stream(str(path), compression="detect") as stream:
+        with pa.input_stream(os.fspath(path), compression="detect") as stream:
             # latin-1 keeps all bytes; TextIOWrapper handles all kinds of line ends.
             for line in io.TextIOWrapper(io.BufferedReader(stream), "latin-1"):
                 yield line.rstrip("\n").encode("latin-1")

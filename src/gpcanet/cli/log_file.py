@@ -1,0 +1,47 @@
+"""The log file of a command: notes, warnings, times and errors, each in one line."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from ..errors import InputError
+from .console import escaped
+
+#: Suffixes that no input and no other output has, so that appending damages none of them.
+LOG_SUFFIXES = (".log", ".txt")
+
+logger = logging.getLogger("gpcanet")
+logger.addHandler(logging.NullHandler())  # without it, logging prints errors a second time
+
+
+class _OneLine(logging.Formatter):
+    """Control characters of messages are escaped; a traceback keeps its lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = escaped(record.message)
+        return super().formatMessage(record)
+
+
+def log_to_file(path: Path) -> None:
+    """Append all that this process logs to a file."""
+    if path.suffix.lower() not in LOG_SUFFIXES:
+        raise InputError(f"--log-file {path} must be a {' or '.join(LOG_SUFFIXES)} file")
+    if path.is_dir():
+        raise InputError(f"--log-file {path} is a folder; give the name of a file")
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(_OneLine("%(asctime)s %(process)d %(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.info("%s", shlex.join([os.path.basename(sys.argv[0]), *sys.argv[1:]]))
+
+
+def stop_logging() -> None:
+    """Close log files."""
+    for handler in [h for h in logger.handlers if isinstance(h, logging.FileHandler)]:
+        logger.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,1 @@
+"""GPCA inside other libraries: AnnData with scanpy, and PyTorch Geometric."""

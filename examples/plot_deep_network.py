@@ -59,8 +59,8 @@ before_training = {name: ranks(net) for name, net in nets.items()}
 
 # %%
 # Then both are trained in the same way. The weights of ``gpca_init_`` predict well before the first
-# epoch, so small steps are enough. With a learning rate of 0.001 the curve of Xavier's weights stays
-# as it is, and that of ``gpca_init_`` falls for some epochs before it recovers.
+# epoch, so small steps are enough. With a learning rate of 0.001 the curve of Xavier's weights
+# stays as it is, and that of ``gpca_init_`` falls for some epochs before it recovers.
 
 results = {name: train(net, data, Settings(epochs=30, lr=1e-4)) for name, net in nets.items()}
 

@@ -242,14 +242,15 @@ def _prediction(results: Results) -> str:
 
 
 def _tissue(tissue: Results) -> str:
-    def columns(found: Results) -> tuple[str, ...]:
-        return (
-            seconds(found["cpu_seconds"]),
-            gibibytes(found["extra_bytes"]),
-            f"{found['agreement']:.2f}",
-        )
-
-    return timing_table(tissue["methods"], ("CPU time", "memory", "agreement"), columns)
+    rows = []
+    for name, found in tissue["methods"].items():
+        if "seconds" in found:
+            times = seconds(found["seconds"]), seconds(found["cpu_seconds"])
+            memory = gibibytes(found["extra_bytes"])
+            rows.append((name, *times, memory, f"{found['agreement']:.2f}"))
+        else:
+            rows.append((name, "skipped" if "skipped" in found else "failed", "", "", ""))
+    return markdown_table(("", "time", "CPU time", "memory", "agreement"), rows)
 
 
 def _listed(numbers: Iterable[float]) -> str:

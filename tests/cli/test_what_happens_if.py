@@ -393,6 +393,21 @@ def other_columns(files):
     return files.same((ended, pd.read_csv(output)), expected)
 
 
+def categorical(files):
+    path = files.folder / "kinds.parquet"
+    X.assign(kind=pd.Categorical(["u", "v"] * (N // 2))).to_parquet(path)
+    return outcome(files.embed(features=path), "the categories of 'kind' are columns of 0 and 1")
+
+
+def divided(files):
+    parts = files.folder / "parts"
+    parts.mkdir()
+    for number in range(3):
+        files.csv(X.iloc[4 * number : 4 * number + 4], f"parts/{number}.csv", index_label="id",
+                  index=True)  # fmt: skip
+    return files.same(files.embed(features=parts), files.embed())
+
+
 def output_is_input(files):
     before = files.features.read_bytes()
     ended = files.gpcanet(
@@ -461,6 +476,8 @@ COMMAND = {
         "1 missing feature filled in"),
     "a feature is text": lambda f: outcome(f.embed(features=f.csv(
         with_value("x"), "text.csv", index_label="id", index=True))),
+    "a feature is categorical": categorical,
+    "a table is divided": divided,
     "features are numbers of size": numbers_scaled,
     "tables are of polars": polars_files,
     "a CSV has the header": running_header,

@@ -11,15 +11,19 @@ from sklearn.utils.class_weight import compute_class_weight
 from ..errors import InputError
 from ._label_propagation import LabelPropagation
 from ._model_selection import Candidate, Fold, HeadFitter, Member, apply_head, join_columns
-from .heads import fit_temperature, with_temperature
+from .heads import expected_calibration_error, fit_temperature, with_temperature
 from .training_nodes import TrainingNodes
 from .validation import as_user_errors, check_weights
 
 #: What a classifier may use beside its embeddings and logistic regressions.
-USES = ("features", "statistics", "boosting", "correct", "smooth")
+USES = ("features", "degree", "statistics", "boosting", "correct", "smooth", "priors")
 
-#: A step of correct-and-smooth must improve the accuracy by more standard errors.
+#: Standard errors by which a step of correct-and-smooth must improve the accuracy, and by which
+#: the accuracy is reduced that limits the correction of the class frequencies.
 STANDARD_ERRORS = 2.0
+
+#: Largest change of a class frequency at the end of its estimation, and number of its iterations.
+PRIOR_TOL, PRIOR_ITER = 1e-6, 500
 
 #: Combinations of the two steps of correct-and-smooth, in the order in which they are tried.
 LABEL_STEPS = ((False, False), (True, False), (False, True), (True, True))
@@ -36,25 +40,37 @@ class FittedMember:
 
 
 class Evaluation(NamedTuple):
-    """Result on held-out labels: the chosen steps of correct-and-smooth, and two numbers."""
+    """Result on held-out labels, and the chosen steps of correct-and-smooth.
+
+    ``skill`` is the accuracy beyond chance, reduced by two standard errors, as a share of what is
+    possible.
+    """
 
     steps: tuple[bool, bool]
     temperature: float = 1.0
     score: float = float("nan")
+    calibration_error: float = float("nan")
+    skill: float = 0.0
 
 
 def mean_probabilities(
     members: list[FittedMember],
     embeddings: list[np.ndarray],
     scaled: list[Any],
+    degrees: Any,
     statistics: np.ndarray | None,
 ) -> np.ndarray:
     """Mean of the calibrated probabilities of all members, from the rows of each embedding."""
     found = []
     for member in members:
-        columns = {"features": scaled[member.embedding], "statistics": statistics}
+        i = member.embedding
+        columns = {
+            "features": scaled[i],
+            "degree": None if degrees is None else degrees[i],
+            "statistics": statistics,
+        }
         others = join_columns([columns[name] for name in member.settings.others])
-        probabilities = apply_head(member.head, embeddings[member.embedding], others)
+        probabilities = apply_head(member.head, embeddings[i], others)
         found.append(with_temperature(probabilities, member.temperature))
     return np.mean(found, axis=0)
 
@@ -94,9 +110,64 @@ def evaluate(
     for steps in variants[1:]:
         if is_clearly_better(joined[steps], joined[chosen], codes):
             chosen = steps
-    correct = joined[chosen].argmax(axis=1) == codes
     temperature = fit_temperature(joined[chosen], codes, weights)
-    return Evaluation(chosen, temperature, float(np.average(correct, weights=weights)))
+    probabilities = with_temperature(joined[chosen], temperature)
+    score = float(np.average(probabilities.argmax(axis=1) == codes, weights=weights))
+    return Evaluation(
+        chosen,
+        temperature,
+        score,
+        expected_calibration_error(probabilities, codes, weights),
+        _skill(score, probabilities.argmax(axis=1), codes),
+    )
+
+
+def _skill(accuracy: float, predicted: np.ndarray, codes: np.ndarray) -> float:
+    n_classes = max(predicted.max(), codes.max()) + 1
+    shares = [np.bincount(of, minlength=n_classes) / len(codes) for of in (predicted, codes)]
+    chance = float(shares[0] @ shares[1])
+    if chance == 1:
+        return 0.0
+    reduced = accuracy - STANDARD_ERRORS * np.sqrt(accuracy * (1 - accuracy) / len(codes))
+    return max(0.0, float(reduced - chance) / (1 - chance))
+
+
+def prior_ratios(
+    probabilities: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, skill: float
+) -> np.ndarray:
+    """Estimated frequency of each class among unlabelled nodes, relative to the training labels.
+
+    The estimate is that of Saerens, Latinne and Decaestecker (2002): the frequencies that the
+    probabilities have on average after they are adjusted to them. The part 1 - ``skill`` of it is
+    the frequencies of the training labels. Training nodes count with their labels.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n_rows, n_classes)
+    codes : ndarray of shape (n_rows,)
+        Classes of the training nodes, -1 for all others.
+    """
+    labeled = codes >= 0
+    shares = None if weights is None else weights[labeled]
+    counts = np.bincount(codes[labeled], shares, minlength=probabilities.shape[1])
+    known, unlabeled = counts / counts.sum(), probabilities[~labeled]
+    part = skill * len(unlabeled) / len(codes)
+    ratios = np.ones(len(known))
+    if part == 0 or not known.all():
+        return ratios
+    for _ in range(PRIOR_ITER):
+        adjusted = unlabeled * ratios
+        adjusted /= adjusted.sum(axis=1, keepdims=True)
+        before, ratios = ratios, part * adjusted.mean(axis=0) / known + 1 - part
+        if np.abs((ratios - before) * known).max() < PRIOR_TOL:
+            break
+    return ratios
+
+
+def with_priors(probabilities: np.ndarray, ratios: np.ndarray) -> np.ndarray:
+    """Probabilities for other class frequencies."""
+    adjusted = probabilities * ratios
+    return adjusted / adjusted.sum(axis=1, keepdims=True)
 
 
 def fit_members(
@@ -105,6 +176,7 @@ def fit_members(
     train: np.ndarray,
     evaluation: Evaluation,
     keep: bool | None,
+    priors: bool,
 ) -> dict[str, Any]:
     """Fit the members on all training labels; the learned attributes of the classifier."""
     grid, data = fitter.grid, fitter.grid.data
@@ -121,13 +193,22 @@ def fit_members(
     ]
     names = {name for member in kept for name in member.settings.others}
     names |= {"boosting" for member in kept if member.settings.head == "boosting"}
-    names |= {name for name, used in zip(USES[-2:], evaluation.steps, strict=True) if used}
+    names |= {
+        name for name, used in zip(("correct", "smooth"), evaluation.steps, strict=True) if used
+    }
     table = fitter.table() if "statistics" in names else None
     scaled = [grid.scaled(scaling) for scaling, _ in pairs]
-    mean = mean_probabilities(kept, [Z for _, Z in fitted], scaled, table)
-    codes = grid.training_codes(train) if any(evaluation.steps) else None
-    if codes is not None:
+    degrees = [grid.degree(alpha) for _, alpha in pairs] if "degree" in names else None
+    mean = mean_probabilities(kept, [Z for _, Z in fitted], scaled, degrees, table)
+    codes = grid.training_codes(train)
+    if any(evaluation.steps):
         mean = LabelPropagation(grid.row_graph, codes).apply(mean, *evaluation.steps)
+    mean = with_temperature(mean, evaluation.temperature)
+    ratios = np.ones(mean.shape[1])
+    if priors:
+        ratios = prior_ratios(mean, codes, fitter.weights, evaluation.skill)
+        names |= {"priors"} if np.any(ratios != 1) else set()
+    labels = codes if any(evaluation.steps) else None
     return {
         "scalers_": [grid.scaler(scaling) for scaling, _ in pairs],
         "gpca_": [gpca for gpca, _ in fitted],
@@ -135,10 +216,12 @@ def fit_members(
         "members_": kept,
         "used_": tuple(name for name in USES if name in names),
         "statistics_": None if table is None else fitter.statistics,
-        "training_nodes_": TrainingNodes.kept(data.graph, data.nodes, data.X, codes, keep=keep),
+        "training_nodes_": TrainingNodes.kept(data.graph, data.nodes, data.X, labels, keep=keep),
         "temperature_": evaluation.temperature,
+        "prior_ratios_": ratios,
         "validation_score_": evaluation.score,
-        "label_distributions_": with_temperature(mean, evaluation.temperature),
+        "calibration_error_": evaluation.calibration_error,
+        "label_distributions_": with_priors(mean, ratios),
     }
 
 

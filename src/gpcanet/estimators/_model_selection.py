@@ -24,7 +24,10 @@ FEATURE_SCALINGS = ("l2", "none", "tfidf")
 EMBEDDING_NORMS = (False, True)
 
 #: Values tried for C="auto".
-INVERSE_PENALTIES = (0.1, 0.3, 1.0, 10.0)
+INVERSE_PENALTIES = (0.1, 1.0, 10.0)
+
+#: Columns that may be used beside the embedding.
+OTHERS = ("features", "degree", "statistics")
 
 #: Number of training labels from which X beside the embedding and boosting are tried.
 MANY_LABELS = 500
@@ -52,7 +55,7 @@ class Candidate:
     alpha: float
     normalize_embedding: bool = False
     C: float = 1.0
-    others: tuple[str, ...] = ()  # columns beside the embedding: "features", "statistics"
+    others: tuple[str, ...] = ()  # columns beside the embedding: "features", "degree", "statistics"
 
     @property
     def embedding(self) -> tuple[str, float]:
@@ -74,7 +77,9 @@ class Member(NamedTuple):
     heads: list[Any]
 
 
-def make_candidates(classifier: Any, X: Any, n_train: int, n_classes: int) -> list[Candidate]:
+def make_candidates(
+    classifier: Any, X: Any, n_train: int, n_classes: int, *, has_edges: bool
+) -> list[Candidate]:
     """All candidates that the parameters of a GPCAClassifier allow for X."""
     scalings: tuple[str, ...] = FEATURE_SCALINGS
     lowest = (X.data if sp.issparse(X) else X).min(initial=0)
@@ -96,26 +101,33 @@ def make_candidates(classifier: Any, X: Any, n_train: int, n_classes: int) -> li
     cheap = many and few_features and n_train * n_classes <= BOOSTING_WORK
     boosting = values("boosting", (False, True) if cheap else (False,))
     alphas = sorted({float(alpha) for alpha in np.atleast_1d(np.asarray(classifier.alpha))})
+    alphas = alphas if has_edges else alphas[:1]  # without edges all give the same embedding
     scalings = values("feature_scaling", scalings)
     others = [
-        tuple(name for name, used in zip(("features", "statistics"), pair, strict=True) if used)
-        for pair in itertools.product(features, statistics)
+        tuple(name for name, used in zip(OTHERS, used_ones, strict=True) if used)
+        for used_ones in itertools.product(
+            features, values("degree", (False, True) if has_edges else (False,)), statistics
+        )
     ]
     found: list[Candidate] = []
     if True in boosting:
         raw = "none" if "none" in scalings else scalings[0]
-        columns = ("features", *(["statistics"] if True in statistics else []))
+        tried = (True, classifier.degree is True, True in statistics)
+        columns = tuple(name for name, used in zip(OTHERS, tried, strict=True) if used)
         found += [Candidate("boosting", raw, alphas[len(alphas) // 2], others=columns)]
     if False in boosting:
+        unit_rows = values("normalize_embedding", EMBEDDING_NORMS)
+        penalties = values("C", INVERSE_PENALTIES)
         found += [
-            Candidate("logistic", scaling, alpha, unit_rows, C, columns)
-            for scaling, columns, unit_rows, C, alpha in itertools.product(
-                scalings,
-                others,
-                values("normalize_embedding", EMBEDDING_NORMS),
-                values("C", INVERSE_PENALTIES),
-                alphas,
+            Candidate("logistic", scaling, alpha, unit, C, columns)
+            for scaling, columns, unit, C, alpha in itertools.product(
+                scalings, others, unit_rows, penalties, alphas
             )
+            # Rows of unit norm have lost what depends on the degree, statistics contain it, and
+            # at alpha = 0 it has no effect.
+            if classifier.degree != "auto"
+            or "degree" not in columns
+            or not (unit or "statistics" in columns or alpha == 0)
         ]
     return found
 
@@ -194,6 +206,8 @@ class HeadFitter:
         columns = []
         if "features" in candidate.others:
             columns.append(self.grid.scaled(candidate.feature_scaling)[rows])
+        if "degree" in candidate.others:
+            columns.append(self.grid.degree(candidate.alpha)[rows])
         if "statistics" in candidate.others:
             columns.append(self.table()[rows])
         return join_columns(columns)

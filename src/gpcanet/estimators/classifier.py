@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import InputError, InputTypeError
 from ..utils.checks import check_choice, check_number
 from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
-from ._embeddings import EmbeddingGrid
-from ._ensemble import USES, evaluate, fit_members, label_weights, mean_probabilities
+from ._embeddings import EmbeddingGrid, degree_columns
+from ._ensemble import (
+    USES,
+    evaluate,
+    fit_members,
+    label_weights,
+    mean_probabilities,
+    with_priors,
+)
 from ._label_propagation import LabelPropagation
 from ._model_selection import (
     FEATURE_SCALINGS,
@@ -53,7 +60,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         Strength of the graph regularisation, as in :class:`GPCA`. With several alphas and more
         than ``2 * n_components`` features, all components are computed in one subspace of the
         features, and all solves to a tolerance of 1e-3.
-    n_members : int, default=5
+    n_members : int, default=10
         Number of candidates whose probabilities are averaged; 1 selects the best one.
     feature_scaling : {"auto", "l2", "none", "tfidf"}, default="auto"
         Scaling of the rows of X: to unit norm, none, or tf-idf for counts (tried only if X has no
@@ -62,9 +69,12 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         Whether to scale the rows of the embedding to unit norm.
     C : float or "auto", default="auto"
         Inverse of the regularisation strength of the logistic regression; "auto" tries 0.1,
-        0.3, 1 and 10.
+        1 and 10.
     features : bool or "auto", default="auto"
         Whether X itself is used beside its embedding; tried with at least 500 training labels.
+    degree : bool or "auto", default="auto"
+        Whether a column that grows with the degree is used beside the embedding:
+        ``(I + alpha L)^-1 1``.
     statistics : bool or "auto", default="auto"
         Whether the degree and statistics of the neighbours' features are used beside the
         embedding; tried with at least 500 training labels and at most 64 features.
@@ -75,6 +85,11 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         The two steps of correct-and-smooth, which propagate the errors on training labels and
         then the labels themselves over the graph. "auto" uses a step if held-out labels are
         predicted clearly better with it. They have an effect on the graph of ``fit`` only.
+    priors : bool or "auto", default="auto"
+        Whether the probabilities are adjusted to class frequencies that are estimated on the
+        unlabelled nodes. Labels are often chosen by class, so their frequencies are others. The
+        adjustment is smaller if fewer held-out labels are predicted. "auto" adjusts unless
+        ``class_weight`` is set.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in scikit-learn.
     cv : int, default=5
@@ -101,11 +116,15 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
     selected_ : list of dict
         The settings of each member, the best one first.
     used_ : tuple of str
-        Which of ``features``, ``statistics``, ``boosting``, ``correct`` and ``smooth`` are used.
+        Which of ``features``, ``degree``, ``statistics``, ``boosting``, ``correct``, ``smooth``
+        and ``priors`` are used.
     temperature_ : float
         The averaged probabilities are calibrated by raising them to the power 1 / temperature.
-    validation_score_ : float
-        Accuracy on held-out labels; NaN if no label could be held out.
+    prior_ratios_ : ndarray of shape (n_classes,)
+        Factors of the probabilities; see ``priors``.
+    validation_score_, calibration_error_ : float
+        Accuracy and expected calibration error on held-out labels, without ``priors``; NaN if no
+        label could be held out.
     gpca_ : list of GPCA
         The fitted embeddings of the members.
     scalers_ : list
@@ -152,15 +171,17 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         n_components: int | None = None,
         *,
         alpha: float | Sequence[float] = (0.0, 0.5, 2.0, 5.0, 10.0, 20.0, 50.0),
-        n_members: int = 5,
+        n_members: int = 10,
         feature_scaling: str = "auto",
         normalize_embedding: bool | str = "auto",
         C: float | str = "auto",
         features: bool | str = "auto",
+        degree: bool | str = "auto",
         statistics: bool | str = "auto",
         boosting: bool | str = "auto",
         correct: bool | str = "auto",
         smooth: bool | str = "auto",
+        priors: bool | str = "auto",
         class_weight: Any = None,
         cv: int = 5,
         random_state: Any = 0,
@@ -183,10 +204,12 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         self.normalize_embedding = normalize_embedding
         self.C = C
         self.features = features
+        self.degree = degree
         self.statistics = statistics
         self.boosting = boosting
         self.correct = correct
         self.smooth = smooth
+        self.priors = priors
         self.class_weight = class_weight
         self.cv = cv
         self.random_state = random_state
@@ -266,10 +289,8 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             sample_weight = align_to_rows(sample_weight, graph, nodes, index, "sample_weight")
         weights = label_weights(sample_weight, self.class_weight, codes, train, self.classes_)
         data = TrainingData(X, graph, nodes, codes, with_graph, self.matched_by_id_)
-        candidates = make_candidates(self, X, len(train), len(self.classes_))
-        if graph.n_edges == 0:  # then all alphas give the same embedding
-            first = candidates[-1].alpha
-            candidates = list(dict.fromkeys(replace(one, alpha=first) for one in candidates))
+        has_edges = row_subgraph(graph, nodes).n_edges > 0
+        candidates = make_candidates(self, X, len(train), len(self.classes_), has_edges=has_edges)
         grid = EmbeddingGrid(make_gpca(self, 0.0), [one.alpha for one in candidates], data)
         priority = np.random.default_rng(seed).random(graph.n_nodes)
         fitter = HeadFitter(grid, weights, priority if nodes is None else priority[nodes])
@@ -281,7 +302,9 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         grid.keep_only({member.candidate.embedding for member in members})
         evaluation = evaluate(fitter, members, folds, (self.correct, self.smooth))
         self.__dict__.update(
-            fit_members(fitter, members, train, evaluation, self.keep_training_nodes)
+            fit_members(
+                fitter, members, train, evaluation, self.keep_training_nodes, self._uses_priors
+            )
         )
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         return self
@@ -318,11 +341,14 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         ]
         subgraph = row_subgraph(graph, nodes)
         table = None if self.statistics_ is None else self.statistics_.transform(subgraph, X)
-        mean = mean_probabilities(self.members_, embeddings, scaled, table)
+        degrees = None
+        if "degree" in self.used_:
+            degrees = [degree_columns(subgraph, [gpca.alpha])[0] for gpca in self.gpca_]
+        mean = mean_probabilities(self.members_, embeddings, scaled, degrees, table)
         steps = ("correct" in self.used_, "smooth" in self.used_)
         if codes is not None and any(steps):
             mean = LabelPropagation(subgraph, codes).apply(mean, *steps)
-        return with_temperature(mean, self.temperature_)[:n_rows]
+        return with_priors(with_temperature(mean, self.temperature_), self.prior_ratios_)[:n_rows]
 
     def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """Predict the class labels for the nodes of any graph.
@@ -372,6 +398,10 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
         return float(np.average(correct, weights=check_weights(sample_weight, n_rows)[labeled]))
 
     @property
+    def _uses_priors(self) -> bool:
+        return self.priors is True or (self.priors == "auto" and self.class_weight is None)
+
+    @property
     def selected_(self) -> list[dict[str, Any]]:
         """The settings of each member, the best one first."""
         return [asdict(member.settings) for member in self.members_]
@@ -383,7 +413,7 @@ class GPCAClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"alpha={self.alpha!r} must be a number or a list of numbers")
         for alpha in alphas:
             check_number("alpha", alpha, 0, LARGEST_ALPHA, advice="use alpha=0 to ignore the graph")
-        check_number("n_members", self.n_members, 1, integer=True, advice="5 is the default")
+        check_number("n_members", self.n_members, 1, integer=True, advice="10 is the default")
         check_choice("feature_scaling", self.feature_scaling, ("auto", *FEATURE_SCALINGS))
         for name in SWITCHES:
             value = getattr(self, name)

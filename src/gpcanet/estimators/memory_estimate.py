@@ -49,7 +49,7 @@ def fit_bytes(
 
 def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labeled: int) -> int:
     """A fit of GPCA, the scaled X it is given, and the cached embeddings."""
-    candidates = make_candidates(model, X, 0, 2)
+    candidates = make_candidates(model, X, 0, 2, has_edges=True)
     embeddings = {candidate.embedding for candidate in candidates}
     scalings = {scaling for scaling, _ in embeddings}
     n_alphas = len({alpha for _, alpha in embeddings})

@@ -6,11 +6,27 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 
 from ..errors import InputError
+from ..graph import Graph
+from ._alignment import row_subgraph
+from ._embeddings import EmbeddingGrid, degree_columns
 from ._label_propagation import LabelPropagation
-from ._model_selection import Candidate, Fold, HeadFitter, Member, apply_head, join_columns
+from ._model_selection import (
+    Candidate,
+    Fold,
+    HeadFitter,
+    Member,
+    apply_head,
+    join_columns,
+    make_candidates,
+    make_folds,
+    select_members,
+    usual_candidates,
+)
+from ._problem import TrainingData
 from .heads import expected_calibration_error, fit_temperature, with_temperature
 from .training_nodes import TrainingNodes
 from .validation import as_user_errors, check_weights
@@ -73,6 +89,64 @@ def mean_probabilities(
         probabilities = apply_head(member.head, embeddings[i], others)
         found.append(with_temperature(probabilities, member.temperature))
     return np.mean(found, axis=0)
+
+
+def fit_ensemble(
+    classifier: Any, data: TrainingData, held_out: np.ndarray | None, sample_weight: Any
+) -> dict[str, Any]:
+    """Select and fit the members of a GPCAClassifier; its learned attributes.
+
+    ``held_out`` is the mask of the validation rows; None for cross-validation.
+    """
+    assert data.labels is not None
+    graph, nodes, codes, classes = data.graph, data.nodes, data.labels, classifier.classes_
+    with as_user_errors():
+        seed = check_random_state(classifier.random_state).randint(2**31)
+    if held_out is None:
+        train = np.flatnonzero(codes >= 0)
+        folds = make_folds(codes, classifier.cv, np.random.default_rng(seed), nodes)
+    else:
+        train = np.flatnonzero((codes >= 0) & ~held_out)
+        folds = [Fold(train, np.flatnonzero(held_out))]
+    weights = label_weights(sample_weight, classifier.class_weight, codes, train, classes)
+    has_edges = row_subgraph(graph, nodes).n_edges > 0
+    candidates = make_candidates(classifier, data.X, len(train), len(classes), has_edges=has_edges)
+    grid = EmbeddingGrid(classifier.make_gpca(0.0), [one.alpha for one in candidates], data)
+    priority = np.random.default_rng(seed).random(graph.n_nodes)
+    fitter = HeadFitter(grid, weights, priority if nodes is None else priority[nodes])
+    if folds:
+        members, folds = select_members(candidates, fitter, folds, classifier.n_members)
+    else:
+        usual = usual_candidates(candidates)[: classifier.n_members]
+        members = [Member(candidate, 1.0, []) for candidate in usual]
+    grid.keep_only({member.candidate.embedding for member in members})
+    evaluation = evaluate(fitter, members, folds, (classifier.correct, classifier.smooth))
+    priors = classifier.priors
+    if priors == "auto":
+        priors = classifier.class_weight is None
+    return fit_members(fitter, members, train, evaluation, classifier.keep_training_nodes, priors)
+
+
+def predict_ensemble(
+    classifier: Any, X: Any, graph: Graph, nodes: np.ndarray | None, codes: np.ndarray | None
+) -> np.ndarray:
+    """Probabilities by a fitted GPCAClassifier; ``codes`` are the training labels, if known."""
+    scaled = [scaler.transform(X) for scaler in classifier.scalers_]
+    embeddings = [
+        gpca.transform(rows, graph=graph, nodes=nodes)
+        for gpca, rows in zip(classifier.gpca_, scaled, strict=True)
+    ]
+    subgraph, used = row_subgraph(graph, nodes), classifier.used_
+    table = degrees = None
+    if "statistics" in used:
+        table = classifier.statistics_.transform(subgraph, X)
+    if "degree" in used:
+        degrees = [degree_columns(subgraph, [gpca.alpha])[0] for gpca in classifier.gpca_]
+    mean = mean_probabilities(classifier.members_, embeddings, scaled, degrees, table)
+    steps = ("correct" in used, "smooth" in used)
+    if codes is not None and any(steps):
+        mean = LabelPropagation(subgraph, codes).apply(mean, *steps)
+    return with_priors(with_temperature(mean, classifier.temperature_), classifier.prior_ratios_)
 
 
 def evaluate(

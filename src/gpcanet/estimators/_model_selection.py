@@ -187,7 +187,7 @@ class HeadFitter:
             weights = self.weights[rows]
         others = self.others(candidate, rows)
         if candidate.head == "boosting":
-            return BoostedTrees().fit(join_dense(Z, others), codes, weights)
+            return BoostedTrees.fit_classes(join_dense(Z, others), codes, weights)
         head = Head(candidate.C, unit_rows=candidate.normalize_embedding)
         return head.fit(Z, codes, weights, others=others, start=start)
 

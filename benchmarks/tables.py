@@ -8,7 +8,7 @@ from typing import Any
 Outcome = dict[str, Any]
 
 #: Keys of results that group things and are not names of things.
-GROUPS = ("methods", "graphs", "over_edges", "over_columns", "first_call")
+GROUPS = ("methods", "graphs", "generated", "over_edges", "over_columns", "first_call")
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -134,12 +134,29 @@ FOUND = {
                 **GRAPH,
                 "metric": "accuracy",
                 "methods": {
-                    "GPCAClassifier": {"scores": [0.80, 0.84], "seconds": 0.9},
+                    "GPCAClassifier": {
+                        "scores": [0.80, 0.84],
+                        "calibration_errors": [0.02, 0.04],
+                        "seconds": 0.9,
+                    },
+                    "SGC": {"scores": [0.70], "calibration_errors": [0.1]},
                     "GCN": {"failed": "ImportError: no torch"},
                 },
             },
             "graphs in a folder": {"skipped": "no folder"},
-        }
+        },
+        "generated": {
+            "arxiv size": {
+                **GRAPH,
+                "labels": 500,
+                "score": 0.9,
+                "seconds": 12.0,
+                "processor_seconds": 20.0,
+                "peak_bytes": 2**30,
+            },
+            "products size": {"failed": "took longer than 1,200 s"},
+        },
+        "busy": {"cora": {"quiet": 1.0, "busy": 1.5}},
     },
     "training": {
         "networks": 5,
@@ -236,7 +253,11 @@ def test_page_has_machine_numbers_ratios_and_omissions():
         "| GPCA for every pair | 2 s | 8.00 | 4 | 2.5 s |",
         "| GPCA once | 250 ms | 1.00 | 4 | |",
         "| cora | 2.3 s | 1.9 s |",
-        "| cora | 82.0 (80.0), 900 ms | - |",
+        "| cora | 82.0 (80.0), 2 | 70.0 (70.0), 1 | - |",
+        "| cora | 3.0 | 10.0 | - |",
+        "| cora | 900 ms | - | - |",
+        "| arxiv size | 1,000 | 5,000 | 500 | 90.0 | 12 s | 20 s | 1.00 GiB |",
+        "| cora | 1 s | 1.5 s | 1.50 |",
         "| generated | 16.9 s | 4.4 s | 12.5 s |",
         "| GPCANet | 1.5 s | 1.00 | 4 | 0.50 GiB | 1.62816 |",
         "| cora, 15 layers, dropout 0.5 | 5 | 9 s | 3 s (3.0x) | 1.5 s (6.0x) | 2e-06 |",
@@ -261,6 +282,7 @@ def test_page_has_machine_numbers_ratios_and_omissions():
         "- growth: torch: failed, was killed",
         "- prediction: cora: GCN: failed, ImportError: no torch",
         "- prediction: graphs in a folder: skipped, no folder",
+        "- prediction: products size: failed, took longer than 1,200 s",
         "- training: pubmed, 15 layers, dropout 0: failed, was killed",
         "- deep_gcn: he: failed, was killed",
     ]

@@ -129,6 +129,11 @@ class EmbeddingGrid:
             self._fitted[key] = self._fit(scaling, alpha, train)
         return self._fitted[key]
 
+    def forget(self, pair: tuple[str, float]) -> None:
+        """Forget the embeddings of all rows for a pair of scaling and alpha."""
+        for key in [key for key in self._fitted if key[:2] == pair]:
+            del self._fitted[key]
+
     def keep_only(self, pairs: set[tuple[str, float]]) -> None:
         """Forget all embeddings except those of some pairs of scaling and alpha."""
         for cache in (self._cached, self._fitted):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -38,9 +39,9 @@ FEW_FEATURES = 64
 #: Largest number of labels times classes for which boosting is tried.
 BOOSTING_WORK = 200_000
 
-#: Training labels of the first and of the second ranking. A ranking keeps the best quarter.
-RANKING_LABELS = (2_000, 20_000)
-KEPT_SHARE = 4
+#: Training labels of the first and of the second ranking. The first keeps the best eighth.
+RANKING_LABELS = (1_000, 10_000)
+KEPT_SHARE = 8
 
 #: Held-out labels that suffice for a ranking; further labels and folds are not used.
 HELD_OUT_LABELS = 5_000
@@ -159,6 +160,13 @@ def make_folds(
     ]
 
 
+class Columns(dict[str, Callable[[], Any]]):
+    """Functions by name; an item is the value of its function."""
+
+    def __getitem__(self, name: str) -> Any:
+        return super().__getitem__(name)()
+
+
 class HeadFitter:
     """Fits the heads of candidates and applies them to rows.
 
@@ -175,7 +183,8 @@ class HeadFitter:
         self, grid: EmbeddingGrid, weights: np.ndarray | None, priority: np.ndarray
     ) -> None:
         self.grid, self.weights, self.statistics = grid, weights, NodeStatistics()
-        self._priority = priority
+        self.priority = priority
+        self._subsamples: dict[tuple[bytes, int], np.ndarray] = {}
         self._table: np.ndarray | None = None
 
     def fit(self, candidate: Candidate, train: np.ndarray, n_labels: int, start: Any = None) -> Any:
@@ -196,21 +205,18 @@ class HeadFitter:
         Z = self.grid.rows(*candidate.embedding, fold.train, fold.held_out)
         return apply_head(head, Z, self.others(candidate, fold.held_out))
 
-    def everywhere(self, candidate: Candidate, head: Any, train: np.ndarray) -> np.ndarray:
-        """Probabilities of all rows."""
-        _, Z = self.grid.fitted(*candidate.embedding, train)
-        return apply_head(head, Z, self.others(candidate, slice(None)))
+    def columns(self, scaling: str, alpha: float) -> Columns:
+        """The columns beside an embedding by their names, computed when they are asked for."""
+        return Columns(
+            features=lambda: self.grid.scaled(scaling),
+            degree=lambda: self.grid.degree(alpha),
+            statistics=self.table,
+        )
 
     def others(self, candidate: Candidate, rows: Any) -> Any:
         """The columns beside the embedding; None if there are none."""
-        columns = []
-        if "features" in candidate.others:
-            columns.append(self.grid.scaled(candidate.feature_scaling)[rows])
-        if "degree" in candidate.others:
-            columns.append(self.grid.degree(candidate.alpha)[rows])
-        if "statistics" in candidate.others:
-            columns.append(self.table()[rows])
-        return join_columns(columns)
+        columns = self.columns(*candidate.embedding)
+        return join_columns([columns[name][rows] for name in candidate.others])
 
     def table(self) -> np.ndarray:
         """The statistics of all rows."""
@@ -223,12 +229,18 @@ class HeadFitter:
         """At most ``size`` rows: the same share of each class, and at least one row."""
         if len(train) <= size:
             return train
+        key = (train.tobytes(), size)
+        if key not in self._subsamples:
+            self._subsamples[key] = self._subsample(train, size)
+        return self._subsamples[key]
+
+    def _subsample(self, train: np.ndarray, size: int) -> np.ndarray:
         codes = self.grid.codes[train]
-        order = np.lexsort((self._priority[train], codes))
+        order = np.lexsort((self.priority[train], codes))
         counts = np.bincount(codes)
         rank = np.empty(len(train))
         rank[order] = np.arange(len(train)) - np.repeat(np.cumsum(counts) - counts, counts)
-        share = np.lexsort((self._priority[train], rank / counts[codes]))
+        share = np.lexsort((self.priority[train], rank / counts[codes]))
         return np.sort(train[share[:size]])
 
 
@@ -270,7 +282,11 @@ def select_members(
     ]
     rankings = [(enough, RANKING_LABELS[1])]
     if len(enough) > 2 or max(len(fold.train) for fold in enough) > RANKING_LABELS[0]:
-        rankings.insert(0, (enough[:2], RANKING_LABELS[0]))
+        few = [
+            fold._replace(held_out=fitter.subsample(fold.held_out, RANKING_LABELS[0]))
+            for fold in enough[:2]
+        ]
+        rankings.insert(0, (few, RANKING_LABELS[0]))
     for part, n_labels in rankings:
         members, scores = _evaluate(candidates, fitter, part, n_labels)
         order = np.argsort(-scores.mean(axis=1), kind="stable")

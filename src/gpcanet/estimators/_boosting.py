@@ -8,12 +8,16 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 
 from ..errors import InputError
 
 #: Settings of the classifier: iterations, learning rate and L2 penalty of the leaves. The
 #: regressor has the defaults of scikit-learn.
 ITERATIONS, LEARNING_RATE, PENALTY = 200, 0.05, 1.0
+
+#: Size of the table up to which one thread is used.
+ONE_THREAD_SIZE = 1_000_000
 
 #: Rows whose trees are evaluated at a time.
 ROWS = 4096
@@ -49,11 +53,18 @@ class BoostedTrees:
             max_iter=ITERATIONS, learning_rate=LEARNING_RATE, l2_regularization=PENALTY,
             early_stopping=False, random_state=0,
         )  # fmt: skip
-        return cls.of(model.fit(table, codes, weights))
+        return cls._fit(model, table, codes, weights)
 
     @classmethod
     def fit_values(cls, table: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Self:
-        return cls.of(HistGradientBoostingRegressor(early_stopping=False).fit(table, y, weights))
+        return cls._fit(HistGradientBoostingRegressor(early_stopping=False), table, y, weights)
+
+    @classmethod
+    def _fit(cls, model: Any, table: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Self:
+        # Threads of OpenMP wait for each other in short loops, even more so beside other processes.
+        n_threads = 1 if table.size <= ONE_THREAD_SIZE else None
+        with threadpool_limits(n_threads, user_api="openmp"):
+            return cls.of(model.fit(table, y, weights))
 
     @classmethod
     def of(cls, model: Any) -> Self:

@@ -13,9 +13,10 @@ from gpcanet.cli.entry import make_app, run_app
 from gpcanet.datasets.environment import cache_dir
 from gpcanet.errors import InputError
 from gpcanet.utils.atomic import check_target
+from gpcanet.utils.checks import check_choice
 
-from .config import SIZES, Config
-from .parts import FIGURES, PARTS, check_names, read_results, run_part, write_json, write_page
+from .config import SIZES, STAGES, Config
+from .parts import FIGURES, PARTS, check_names, read_results, run_part, write_page
 
 app = make_app("benchmarks")
 
@@ -54,6 +55,19 @@ def bench(
     datasets: Annotated[
         str, typer.Option(help="Graphs of the part prediction, separated by commas [all].")
     ] = "",
+    methods: Annotated[
+        str, typer.Option(help="Methods of the part prediction, separated by commas [all].")
+    ] = "",
+    stages: Annotated[
+        str,
+        typer.Option(
+            help="Stages of the part prediction: scores, seconds (needs a quiet machine)."
+        ),
+    ] = ",".join(STAGES),
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Measure what earlier results of the part prediction have."),
+    ] = False,
     page_only: Annotated[
         bool, typer.Option("--page-only", help="Only write the page from existing results.")
     ] = False,
@@ -69,18 +83,25 @@ def bench(
     """
     run(
         Console(quiet=quiet, as_json=as_json),
-        [part.strip() for part in parts.split(",") if part.strip()],
+        list(_listed(parts)),
         size=size,
         repeats=repeats,
         out=out,
         docs=docs,
         work_dir=work_dir,
-        datasets=tuple(name.strip() for name in datasets.split(",") if name.strip()),
+        datasets=_listed(datasets),
+        methods=_listed(methods),
+        stages=_listed(stages),
+        again=again,
         page_only=page_only,
         force=force,
         data_dir=data_dir,
         offline=offline or None,
     )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def run(
@@ -93,6 +114,9 @@ def run(
     docs: Path | None,
     work_dir: Path | None,
     datasets: tuple[str, ...],
+    methods: tuple[str, ...],
+    stages: tuple[str, ...],
+    again: bool,
     page_only: bool,
     force: bool,
     data_dir: Path | None,
@@ -100,6 +124,8 @@ def run(
 ) -> None:
     parts = parts or list(PARTS)
     check_names(parts, size)
+    for stage in stages:
+        check_choice("stages", stage, STAGES)
     known = read_results(out)  # damaged files are reported before measuring
     if page_only:
         parts = []
@@ -118,11 +144,15 @@ def run(
         data_dir=data_dir,
         offline=offline,
         datasets=datasets,
+        methods=methods,
+        stages=stages,
+        known=known["prediction"]["results"] if "prediction" in known else {},
+        again=again,
     )
     for number, name in enumerate(parts, 1):
         console.note(f"{name} ({number} of {len(parts)})")
         # Without a progress bar, whose thread would disturb the measurement.
-        write_json(files[name], run_part(name, size, config), overwrite=force)
+        run_part(name, size, config, files[name])
     results = read_results(out)
     pages = write_page(results, docs or out)
     if any(name in results for name in FIGURES) and len(pages) == 1:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gpcanet.datasets.ogb import ABOUT, LAYOUTS
 from gpcanet.datasets.planetoid import CITATION_GRAPHS
@@ -114,6 +115,10 @@ SIZES = {
 }  # fmt: skip
 
 
+#: Stages of the part prediction.
+STAGES = ("scores", "seconds")
+
+
 @dataclass(frozen=True)
 class Config:
     """Configuration of a run: ``work_dir`` keeps generated graphs, ``log`` shows a message."""
@@ -124,4 +129,11 @@ class Config:
     log: Callable[[str], None]
     data_dir: Path | None = None
     offline: bool | None = None
-    datasets: tuple[str, ...] = ()  # graphs of the part prediction; all if empty
+    # The part prediction: graphs and methods (all if empty), stages, results of an earlier run,
+    # whether to measure them again, and what stores the results so far.
+    datasets: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    stages: tuple[str, ...] = STAGES
+    known: dict[str, Any] = field(default_factory=dict)
+    again: bool = False
+    save: Callable[[dict[str, Any]], None] = lambda results: None

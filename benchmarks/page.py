@@ -223,22 +223,60 @@ def _architectures(results: Results) -> str:
 
 
 def _prediction(results: Results) -> str:
-    """Mean and worst score of the splits, and seconds, for each graph and method."""
+    """Three tables: scores, calibration errors and seconds of each graph and method."""
     graphs = {name: graph for name, graph in results["graphs"].items() if "methods" in graph}
     methods = list(dict.fromkeys(name for graph in graphs.values() for name in graph["methods"]))
-    rows = []
-    for name, graph in graphs.items():
-        cells = []
-        for method in methods:
-            found = graph["methods"].get(method, {})
-            cell = "-"
-            if "scores" in found:
-                scores = [100 * value for value in found["scores"]]
-                cell = f"{statistics.fmean(scores):.1f} ({min(scores):.1f}), "
-                cell += seconds(found["seconds"])
-            cells.append(cell)
-        rows.append((name, *cells))
-    return markdown_table(("", *methods), rows)
+
+    def scores(found: Results) -> str:
+        values = [100 * value for value in found["scores"]]
+        return f"{statistics.fmean(values):.1f} ({min(values):.1f}), {len(values)}"
+
+    def errors(found: Results) -> str:
+        return f"{100 * statistics.fmean(found['calibration_errors']):.1f}"
+
+    tables = []
+    for title, key, show in (
+        ("score (worst), splits", "scores", scores),
+        ("calibration error", "calibration_errors", errors),
+        ("seconds", "seconds", lambda found: seconds(found["seconds"])),
+    ):
+        rows = [
+            (
+                name,
+                *(
+                    show(one) if (one := graph["methods"].get(method, {})).get(key) else "-"
+                    for method in methods
+                ),
+            )
+            for name, graph in graphs.items()
+        ]
+        if any(set(row[1:]) != {"-"} for row in rows):
+            tables.append(markdown_table((title, *methods), rows))
+    return "\n\n".join(tables)
+
+
+def _large_prediction(results: Results) -> str:
+    """GPCAClassifier on generated graphs, and beside a busy process."""
+    tables = []
+    generated = {name: one for name, one in results["generated"].items() if "seconds" in one}
+    if generated:
+        header = ("generated", "nodes", "edges", "labels", "score", "time", "CPU time", "memory")
+        rows = [
+            (
+                name, f"{one['nodes']:,}", f"{one['edges']:,}", f"{one['labels']:,}",
+                f"{100 * one['score']:.1f}", seconds(one["seconds"]),
+                seconds(one["processor_seconds"]), gibibytes(one["peak_bytes"]),
+            )
+            for name, one in generated.items()
+        ]  # fmt: skip
+        tables.append(markdown_table(header, rows))
+    busy = [
+        (name, seconds(one["quiet"]), seconds(one["busy"]), f"{one['busy'] / one['quiet']:.2f}")
+        for name, one in results["busy"].items()
+    ]
+    if busy:
+        tables.append(markdown_table(("", "alone", "beside a busy process", "ratio"), busy))
+    return "\n\n".join(tables)
 
 
 def _tissue(tissue: Results) -> str:
@@ -264,6 +302,7 @@ TABLES = {
     "embed": _embed,
     "prediction": _prediction,
     "tissue": _tissue,
+    "large_prediction": _large_prediction,
     "path": _path,
     "large_graph": _large_graph,
     "exponents": _exponents,

@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,18 +50,22 @@ FIGURES: dict[str, tuple[str, Callable[[dict[str, Any], IO[bytes]], None]]] = {
 }
 
 
-def run_part(name: str, size: str, config: Config) -> dict[str, Any]:
-    """The results of a part, with the machine and versions."""
-    before = {"machine": machine(), "versions": versions()}
-    part = importlib.import_module(f".{PARTS[name]}", __package__)
-    return {
+def run_part(name: str, size: str, config: Config, path: Path) -> None:
+    """Write the results of a part, with the machine and versions."""
+    header = {
         "part": name,
         "size": size,
         "repeats": config.repeats,
         "date": date.today().isoformat(),
-        **before,
-        "results": part.run(config),
+        "machine": machine(),
+        "versions": versions(),
     }
+
+    def save(results: dict[str, Any]) -> None:
+        write_json(path, header | {"results": results}, overwrite=True)
+
+    part = importlib.import_module(f".{PARTS[name]}", __package__)
+    save(part.run(replace(config, save=save)))
 
 
 def check_names(parts: list[str], size: str) -> None:

@@ -1,20 +1,25 @@
-"""Scores and time of GPCAClassifier beside other node classifiers, with few labels.
+"""Scores and time of GPCAClassifier and other node classifiers, with few labels.
 
 The graphs are the citation graphs, and the npz files in the folder of the environment variable
 ``GPCANET_GRAPHS_DIR``: ``indptr`` and ``indices`` (symmetric CSR without self-loops), ``y``, and
 features as ``x`` or as ``x_data``, ``x_indices``, ``x_indptr`` and ``x_shape``. A file with two
 classes and official splits (``train_masks``, ``val_masks``, ``test_masks``) is scored by ROC AUC on
 these. All others have random splits: 20 training and 30 validation nodes per class, or a third
-each. Every run is kept in the work folder, so that an interrupted benchmark is resumed.
+each.
+
+There are two stages: scores, which do not depend on the load of the machine, and seconds, which
+need a quiet one. Both continue the results of an earlier run.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +29,9 @@ import scipy.sparse as sp
 from gpcanet.datasets import Dataset
 from gpcanet.estimators.classifier import GPCAClassifier
 from gpcanet.graph import Graph
-from gpcanet.utils.atomic import atomic_file
 
-from .config import Config
+from . import child
+from .config import Config, GraphShape
 from .graphs import generate, published
 from .peer_classifiers import PEERS, Result, make_result
 from .timing import Outcome, reason_of
@@ -40,30 +45,54 @@ TRAINING_NODES, VALIDATION_NODES = 20, 30
 #: Most random or official splits.
 MOST_SPLITS = 5
 
-#: Share of the nodes of the generated graph that are labelled, and held out of these.
-LABELED_SHARE, HELD_OUT_SHARE = 0.54, 0.18
+#: Nodes from which networks have one split: their training takes minutes.
+MANY_NODES = 100_000
+
+#: Shares of the nodes of the generated graphs that are labelled for training and validation, those
+#: of ogbn-arxiv and ogbn-products.
+SHARES = {"arxiv size": (0.54, 0.18), "products size": (0.08, 0.016)}
+
+#: Seconds from which a training is timed once.
+LONG = 20.0
+
+#: Graphs on which a fit is timed while another process computes.
+BUSY_GRAPHS = ("cora", "citeseer", "blogcatalog")
+
+#: Program of that process.
+BUSY_PROGRAM = "while True: sum(range(100_000))"
 
 
 def run(config: Config) -> dict[str, Any]:
     graphs, skipped = published(config)
-    results: dict[str, Any] = dict(skipped)
+    results: dict[str, Any] = {"graphs": {}, "generated": {}, "busy": {}, **config.known}
+    results["graphs"].update(skipped)
     folder = os.environ.get(FOLDER_VARIABLE)
-    if folder is None:
-        results["graphs in a folder"] = {"skipped": f"{FOLDER_VARIABLE} is not set"}
+    if folder is None and not results["graphs"]:
+        results["graphs"]["graphs in a folder"] = {"skipped": f"{FOLDER_VARIABLE} is not set"}
     files = [] if folder is None else sorted(Path(folder).glob("*.npz"))
-    n_splits = min(MOST_SPLITS, config.size.random_splits)
-    chosen = config.datasets
     sources: list[Dataset | Path] = [*graphs, *files]
     for source in sources:
         name = source.name if isinstance(source, Dataset) else source.stem
-        if not chosen or name in chosen:
-            results[name] = _compare(name, source, n_splits, config)
-    if not chosen or "generated" in chosen:
-        results["generated"] = _generated(config)
-    return {"graphs": results}
+        if not config.datasets or name in config.datasets:
+            _compare(name, source, results, config)
+    if "seconds" in config.stages:
+        for name, shape in (
+            ("arxiv size", config.size.arxiv_size),
+            ("products size", config.size.products_size),
+        ):
+            known = results["generated"].get(name, {})
+            chosen = not config.datasets or name in config.datasets
+            if chosen and (config.again or "seconds" not in known):
+                config.log(f"{name}: GPCAClassifier with many labels")
+                shares = SHARES[name]
+                results["generated"][name] = child.run_in_process(
+                    "prediction.measure_generated", shape=asdict(shape), shares=shares
+                )
+                config.save(results)
+    return results
 
 
-def gpca_classifier(data: Dataset, metric: str) -> Result:
+def gpca_classifier(data: Dataset, metric: str, *, tuned: bool = True) -> Result:
     """GPCAClassifier with its defaults."""
     start = time.perf_counter()
     model = GPCAClassifier().fit(
@@ -73,47 +102,90 @@ def gpca_classifier(data: Dataset, metric: str) -> Result:
     return make_result(data, metric, model.label_distributions_, seconds)
 
 
-METHODS = {"GPCAClassifier": gpca_classifier, **PEERS}
+METHODS: dict[str, Callable[..., Result]] = {"GPCAClassifier": gpca_classifier, **PEERS}
 
 
-def _compare(name: str, source: Dataset | Path, n_splits: int, config: Config) -> dict[str, Any]:
-    data, splits = read(source)
-    metric = "accuracy" if splits is None else "roc_auc"
-    outcomes: dict[str, Outcome] = {method: {"scores": [], "seconds": []} for method in METHODS}
-    for number in range(n_splits):
-        split = _official(data, splits, number) if splits else few_labels(data, number)
-        for method, predict in METHODS.items():
-            kept = config.work_dir / "prediction" / f"{name}-{number}-{method}.json"
-            found = json.loads(kept.read_bytes()) if kept.exists() else None
-            if found is None:
-                config.log(f"{name}, split {number + 1} of {n_splits}: {method}")
-                try:
-                    found = predict(split, metric)._asdict()
-                except (ImportError, MemoryError) as error:
-                    outcomes[method] = {"failed": reason_of(error)}
-                    continue
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                with atomic_file(kept, overwrite=True) as file:
-                    file.write(json.dumps(found).encode())
-            if "scores" in outcomes[method]:
-                outcomes[method]["scores"].append(round(found["test"], 4))
-                outcomes[method]["seconds"].append(round(found["seconds"], 3))
-    for outcome in outcomes.values():
-        if "seconds" in outcome:
-            outcome["seconds"] = float(np.median(outcome["seconds"]))
-    return _sizes(data) | {"metric": metric, "methods": outcomes}
+def _compare(name: str, source: Dataset | Path, results: dict[str, Any], config: Config) -> None:
+    """Add what is missing of the wanted methods and stages on one graph to the results."""
+    data, masks = read(source)
+    metric = "accuracy" if masks is None else "roc_auc"
+
+    def split(number: int) -> Dataset:
+        return few_labels(data, number) if masks is None else _official(data, masks, number)
+
+    entry = results["graphs"].setdefault(name, {})
+    entry.update(_sizes(data), metric=metric)
+    outcomes = entry.setdefault("methods", {})
+    for method, predict in METHODS.items():
+        if config.methods and method not in config.methods:
+            continue
+        if config.again or "failed" in outcomes.get(method, {}):
+            outcomes.pop(method, None)
+        outcome = outcomes.setdefault(method, {"scores": [], "calibration_errors": []})
+        n_splits = min(MOST_SPLITS, config.size.random_splits)
+        if method in ("GCN", "APPNP") and data.graph.n_nodes >= MANY_NODES:
+            n_splits = 1
+        try:
+            if "scores" in config.stages:
+                for number in range(len(outcome["scores"]), n_splits):
+                    config.log(f"{name}, split {number + 1} of {n_splits}: {method}")
+                    found = predict(split(number), metric)
+                    outcome["scores"].append(round(found.test, 4))
+                    outcome["calibration_errors"].append(round(found.calibration_error, 4))
+                    config.save(results)
+            if "seconds" in config.stages and "seconds" not in outcome:
+                config.log(f"{name}, seconds: {method}")
+                outcome["seconds"] = _seconds(predict, split(0), metric)
+                config.save(results)
+        except (ImportError, MemoryError) as error:
+            outcomes[method] = {"failed": reason_of(error)}
+    wanted = "seconds" in config.stages and name in BUSY_GRAPHS
+    if wanted and (config.again or name not in results["busy"]):
+        quiet = _seconds(gpca_classifier, split(0), metric)
+        with busy_process():
+            busy = _seconds(gpca_classifier, split(0), metric)
+        results["busy"][name] = {"quiet": quiet, "busy": busy}
+        config.save(results)
 
 
-def _generated(config: Config) -> dict[str, Any]:
-    """GPCAClassifier on a generated graph with many labels."""
-    config.log("generated graph: GPCAClassifier with many labels")
-    data = generate(config.size.arxiv_size)
+def _seconds(predict: Callable[..., Result], data: Dataset, metric: str) -> float:
+    """The smallest time of three trainings, or of one that takes long."""
+    seconds = predict(data, metric, tuned=False).seconds
+    if seconds < LONG:
+        seconds = min(seconds, *(predict(data, metric, tuned=False).seconds for _ in range(2)))
+    return round(seconds, 3)
+
+
+@contextmanager
+def busy_process() -> Iterator[None]:
+    """Another process that uses one core."""
+    process = subprocess.Popen([sys.executable, "-c", BUSY_PROGRAM])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def measure_generated(shape: dict[str, int], shares: tuple[float, float]) -> Outcome:
+    """Score, seconds and memory of GPCAClassifier on a generated graph with many labels."""
+    data = generate(GraphShape(**shape))
     nodes = np.random.default_rng(0).permutation(data.graph.n_nodes)
-    ends = np.array([LABELED_SHARE, LABELED_SHARE + HELD_OUT_SHARE]) * len(nodes)
-    train, validation, test = np.split(nodes, ends.astype(int))
-    result = gpca_classifier(_with_split(data, train, validation, test), "accuracy")
-    outcome = {"scores": [round(result.test, 4)], "seconds": round(result.seconds, 3)}
-    return _sizes(data) | {"metric": "accuracy", "methods": {"GPCAClassifier": outcome}}
+    train, validation, test = np.split(nodes, (np.cumsum(shares) * len(nodes)).astype(int))
+    split = _with_split(data, train, validation, test)
+    with child.Memory() as memory:
+        processor = time.process_time()
+        result = gpca_classifier(split, "accuracy")
+        processor = time.process_time() - processor
+    return _sizes(data) | {
+        "labels": len(train),
+        "score": round(result.test, 4),
+        "calibration_error": round(result.calibration_error, 4),
+        "seconds": round(result.seconds, 2),
+        "processor_seconds": round(processor, 2),
+        "peak_bytes": memory.peak,
+        "before_bytes": memory.before,
+    }
 
 
 def read(source: Dataset | Path) -> tuple[Dataset, tuple[np.ndarray, ...] | None]:

@@ -8,7 +8,9 @@ from typing import Any
 Outcome = dict[str, Any]
 
 #: Keys of results that group things and are not names of things.
-GROUPS = ("methods", "graphs", "tissues", "over_edges", "over_columns", "first_call")
+GROUPS = (
+    "methods", "graphs", "generated", "tissues", "over_edges", "over_columns", "first_call",
+)  # fmt: skip
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

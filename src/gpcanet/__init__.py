@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .estimators import (
         GPCA,
         GPCAClassifier,
-        GPCAMultiLabelClassifier,
         GPCAPath,
         GPCARegressor,
         GraphImputer,
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "GPCA",
     "GPCAClassifier",
-    "GPCAMultiLabelClassifier",
     "GPCAPath",
     "GPCARegressor",
     "Graph",
@@ -40,7 +38,6 @@ __all__ = [
 _HOME = {
     "GPCA": "estimators.gpca",
     "GPCAClassifier": "estimators.classifier",
-    "GPCAMultiLabelClassifier": "estimators.multilabel",
     "GPCAPath": "estimators.path",
     "GPCARegressor": "estimators.regressor",
     "Graph": "graph",

@@ -1,5 +1,7 @@
 """The part prediction: graphs of a folder, splits, peers, and resuming."""
 
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -59,14 +61,55 @@ def test_peers_learn_from_the_graph(data, name, monkeypatch):
     assert result.seconds > 0
 
 
-def test_finished_runs_are_not_repeated(folder, tmp_path, monkeypatch):
+@pytest.fixture
+def run(folder, tmp_path, monkeypatch):
+    """A run with two methods on one graph; returns the results and what was logged."""
     methods = {name: prediction.METHODS[name] for name in ("GPCAClassifier", "SGC")}
     monkeypatch.setattr(prediction, "METHODS", methods)
-    logged = []
-    config = Config(SIZES["quick"], 1, tmp_path / "work", logged.append, datasets=("official",))
-    first = prediction.run(config)
-    assert logged == [f"official, split 1 of 1: {name}" for name in methods]
-    assert prediction.run(config) == first
-    assert len(logged) == 2
-    assert first["graphs"]["official"]["metric"] == "roc_auc"
-    assert len(first["graphs"]["official"]["methods"]["SGC"]["scores"]) == 1
+    monkeypatch.setattr(prediction, "BUSY_GRAPHS", ("official",))
+
+    def run(**options):
+        logged, saved = [], []
+        options = {"datasets": ("official",), "stages": ("scores",)} | options
+        config = Config(SIZES["quick"], 1, tmp_path, logged.append, save=saved.append, **options)
+        results = prediction.run(config)
+        assert len(saved) >= len(logged)
+        return results, logged
+
+    return run
+
+
+def test_finished_runs_are_not_repeated(run):
+    first, logged = run()
+    assert logged == [f"official, split 1 of 1: {name}" for name in prediction.METHODS]
+    found = first["graphs"]["official"]
+    assert found["metric"] == "roc_auc"
+    assert len(found["methods"]["SGC"]["scores"]) == 1
+    assert 0 <= found["methods"]["SGC"]["calibration_errors"][0] <= 1
+    assert "seconds" not in found["methods"]["SGC"]
+    known = json.loads(json.dumps(first))  # as read from a file
+    assert run(known=known) == (first, [])
+    assert run(known=known, again=True, methods=("SGC",))[1] == ["official, split 1 of 1: SGC"]
+
+
+def test_seconds_are_measured_in_a_second_stage(run):
+    first, _ = run()
+    known = json.loads(json.dumps(first))
+    second, logged = run(known=known, stages=("seconds",))
+    assert logged == [f"official, seconds: {name}" for name in prediction.METHODS]
+    methods = second["graphs"]["official"]["methods"]
+    assert methods["SGC"]["seconds"] > 0
+    assert methods["SGC"]["scores"] == first["graphs"]["official"]["methods"]["SGC"]["scores"]
+    busy = second["busy"]["official"]
+    assert busy["quiet"] > 0
+    assert busy["busy"] > 0
+    assert run(known=json.loads(json.dumps(second)), stages=("seconds",))[1] == []
+
+
+def test_a_large_graph_is_measured_with_its_memory():
+    shape = {"n_nodes": 400, "n_edges": 2000, "n_features": 8, "n_classes": 3}
+    found = prediction.measure_generated(shape, (0.5, 0.2))
+    assert found["labels"] == 200
+    assert found["score"] > 0.6
+    assert found["peak_bytes"] >= found["before_bytes"]
+    assert found["processor_seconds"] > 0

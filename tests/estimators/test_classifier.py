@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from properties import examples
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
-from truth import dense_P, dense_solve
+from truth import dense_P, dense_solve, random_graph
 
 from gpcanet import GPCA, GPCAClassifier, Graph
 from gpcanet.datasets import block_model
 from gpcanet.estimators import _model_selection
-from gpcanet.estimators._ensemble import is_clearly_better
+from gpcanet.estimators._embeddings import degree_columns
+from gpcanet.estimators._ensemble import is_clearly_better, prior_ratios, with_priors
 from gpcanet.estimators._label_propagation import SMOOTHING_ALPHA, LabelPropagation
 from gpcanet.estimators._model_selection import HeadFitter, make_folds
 
@@ -23,8 +24,10 @@ FIXED = {
     "feature_scaling": "none",
     "normalize_embedding": False,
     "C": 1.0,
+    "degree": False,
     "correct": False,
     "smooth": False,
+    "priors": False,
 }
 
 
@@ -68,7 +71,7 @@ def test_accuracy_is_high_and_the_graph_improves_it(data, y):
 @pytest.mark.parametrize("used", [False, True, "auto"])
 def test_predict_uses_the_chosen_settings(data, y, used):
     counts = np.maximum(data.X, 0)  # with zeros, tf-idf differs from unit norm
-    names = ("features", "statistics", "boosting", "correct", "smooth")
+    names = ("features", "degree", "statistics", "boosting", "correct", "smooth", "priors")
     model = GPCAClassifier(8, **dict.fromkeys(names, used)).fit(counts, y, graph=data.graph)
     if used != "auto":
         assert model.used_ == (names if used else ())
@@ -229,7 +232,63 @@ def test_propagated_labels_are_used_if_they_clearly_help():
     assert set(model.used_) & {"correct", "smooth"}
     assert np.mean(model.transduction_ == data.y) > 0.9
     without = GPCAClassifier(alpha=0.1, correct=False, smooth=False)
-    assert without.fit(data.X, y, graph=data.graph).used_ == ()
+    assert not set(without.fit(data.X, y, graph=data.graph).used_) & {"correct", "smooth"}
+
+
+def test_degree_is_used_where_classes_differ_in_it():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    links = rng.random((300, 300)) < 0.02 * np.outer(1 + y, 1 + y)
+    graph = Graph(np.triu(links, 1) | np.triu(links, 1).T)
+    X = rng.standard_normal((300, 4))
+    known = np.where(np.arange(300) < 80, y, -1)
+    model = GPCAClassifier().fit(X, known, graph=graph)
+    assert "degree" in model.used_
+    without = GPCAClassifier(degree=False).fit(X, known, graph=graph)
+    accuracy = [np.mean(one.transduction_[80:] == y[80:]) for one in (model, without)]
+    assert accuracy[0] > accuracy[1] + 0.1
+
+
+@examples(20)
+@given(seed=st.integers(0, 10**6), alphas=st.sets(st.sampled_from([0.0, 0.5, 5.0, 50.0])))
+def test_degree_columns_equal_a_dense_solve(seed, alphas):
+    graph = random_graph(30, seed=seed)
+    for alpha, found in zip(sorted(alphas), degree_columns(graph, sorted(alphas)), strict=True):
+        expected = dense_solve(dense_P(graph), alpha, np.ones((30, 1)))
+        np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
+
+
+@examples(20)
+@given(seed=st.integers(0, 10**6), weighted=st.booleans())
+def test_class_frequencies_of_unlabelled_nodes_are_estimated(seed, weighted):
+    # Two classes of 10 training nodes each; their frequencies elsewhere are 80 and 20 per cent.
+    rng = np.random.default_rng(seed)
+    y = (rng.random(4000) < 0.2).astype(int)
+    x = y + 0.5 * rng.standard_normal(4000)
+    log_odds = (x - 0.5) / 0.25  # those of equal frequencies
+    P = np.stack([1 / (1 + np.exp(log_odds)), 1 / (1 + np.exp(-log_odds))], axis=1)
+    codes = np.where(np.arange(4000) < 20, np.arange(4000) % 2, -1)
+    weights = np.full(4000, 2.0) if weighted else None
+    ratios = prior_ratios(P, codes, weights, 1.0)
+    np.testing.assert_allclose(ratios / 2, [0.8, 0.2], atol=0.04)
+    adjusted = with_priors(P, ratios)
+    np.testing.assert_allclose(adjusted.sum(axis=1), 1)
+    right = [np.mean(one.argmax(axis=1)[20:] == y[20:]) for one in (P, adjusted)]
+    assert right[1] > right[0]
+    half = prior_ratios(P, codes, weights, 0.5)
+    assert np.all(np.abs(half - 1) < np.abs(ratios - 1))
+    np.testing.assert_array_equal(prior_ratios(P, codes, weights, 0.0), 1)
+    np.testing.assert_allclose(prior_ratios(P[:, ::-1], np.where(codes < 0, -1, 1 - codes),
+                                            weights, 1.0), ratios[::-1])  # fmt: skip
+
+
+def test_class_frequencies_are_not_estimated_with_class_weights(data, y):
+    options = {**FIXED, "priors": "auto"}
+    weighted = GPCAClassifier(8, **options, class_weight="balanced")
+    assert weighted.fit(data.X, y, graph=data.graph).used_ == ()
+    plain = GPCAClassifier(8, **options).fit(data.X, y, graph=data.graph)
+    assert plain.used_ == ("priors",)
+    assert 0 <= plain.calibration_error_ < 0.3
 
 
 def test_every_fold_has_training_nodes_of_every_class():

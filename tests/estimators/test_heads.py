@@ -3,13 +3,22 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from truth import random_features
 
 from gpcanet.estimators import heads
-from gpcanet.estimators.heads import FeatureScaler, Head, fit_temperature, with_temperature
+from gpcanet.estimators.heads import (
+    FeatureScaler,
+    Head,
+    expected_calibration_error,
+    fit_temperature,
+    with_temperature,
+)
 
 X = random_features()
 COUNTS = np.abs(X).round()
@@ -59,3 +68,26 @@ def test_head_keeps_float32(unit_rows):
     head = Head(0.7, unit_rows=unit_rows).fit(X, np.arange(40) % 3)
     assert type(head.scale) is float
     assert head.scale_rows(X.astype(np.float32)).dtype == np.float32
+
+
+@examples(30)
+@given(seed=st.integers(0, 10**6), weighted=st.booleans())
+def test_calibration_error_is_the_weighted_mean_over_bins(seed, weighted):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet([0.5, 0.5, 0.5], 60)
+    codes = rng.integers(0, 3, 60)
+    weights = rng.random(60) if weighted else np.ones(60)
+    expected = 0.0
+    for low in range(15):
+        rows = (P.max(axis=1) >= low / 15) & (P.max(axis=1) < (low + 1) / 15)
+        if rows.any():
+            confidence = np.average(P[rows].max(axis=1), weights=weights[rows])
+            accuracy = np.average(P[rows].argmax(axis=1) == codes[rows], weights=weights[rows])
+            expected += weights[rows].sum() / weights.sum() * abs(confidence - accuracy)
+    found = expected_calibration_error(P, codes, weights if weighted else None)
+    assert found == pytest.approx(expected)
+
+
+def test_certain_and_right_predictions_have_no_calibration_error():
+    assert expected_calibration_error(np.eye(3), np.arange(3)) == 0
+    assert expected_calibration_error(np.eye(3), np.array([1, 2, 0])) == 1

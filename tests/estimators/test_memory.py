@@ -248,17 +248,17 @@ def test_estimate_of_a_classifier_counts_its_copies_and_embeddings():
     X[:, :100] = 1
     whole, row = 1000 * 4 * 4, 4 * 4
     copies = X.nbytes + 100_000 * 8
-    # Five members; 21 embeddings of labelled rows; solutions in a subspace of twice their width.
-    assert bytes_beyond_gpca(X) == copies + 5 * whole
-    assert bytes_beyond_gpca(X, 50) == copies + 5 * whole + (21 + 2 * 7) * 50 * row
+    # Ten members; 21 embeddings of labelled rows; solutions in a subspace of twice their width.
+    assert bytes_beyond_gpca(X) == copies + 10 * whole
+    assert bytes_beyond_gpca(X, 50) == copies + 10 * whole + (21 + 2 * 7) * 50 * row
     assert bytes_beyond_gpca(X, 50, alpha=1) == copies + 3 * whole + (3 + 2) * 50 * row
     assert bytes_beyond_gpca(X, 50, n_members=1) == copies + whole + (21 + 2 * 7) * 50 * row
     ghosts = 2 * X.nbytes  # at most all nodes are labelled
-    expected = copies + ghosts + 5 * whole + (4 * 21 + 2 * 7) * 50 * row
+    expected = copies + ghosts + 10 * whole + (4 * 21 + 2 * 7) * 50 * row
     assert bytes_beyond_gpca(X, 50, beta=0.1, cv=3) == expected
-    assert bytes_beyond_gpca(-X, 50) == X.nbytes + 5 * whole + (14 + 14) * 50 * row  # no tf-idf
-    assert bytes_beyond_gpca(X, 50, feature_scaling="none") == 5 * whole + (7 + 14) * 50 * row
-    assert bytes_beyond_gpca(sp.csr_array(X)) == 100_000 * 8 + 5 * whole
+    assert bytes_beyond_gpca(-X, 50) == X.nbytes + 10 * whole + (14 + 14) * 50 * row  # no tf-idf
+    assert bytes_beyond_gpca(X, 50, feature_scaling="none") == 7 * whole + (7 + 14) * 50 * row
+    assert bytes_beyond_gpca(sp.csr_array(X)) == 100_000 * 8 + 10 * whole
 
 
 def test_note_for_a_classifier_depends_on_the_number_of_labels(monkeypatch):

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from truth import dense_P, dense_solve, random_graph
 
-from gpcanet import GPCAClassifier, GPCAMultiLabelClassifier, load_model, save_model
+from gpcanet import GPCAClassifier, load_model, save_model
 
 
 def labelled_data(n=300, n_labels=3, seed=0):
@@ -32,7 +32,7 @@ def data():
 
 
 def fit(X, Y, graph, **options):
-    return GPCAMultiLabelClassifier(**options).fit(X, Y, graph=graph)
+    return GPCAClassifier(**options).fit(X, Y, graph=graph)
 
 
 def test_probabilities_are_calibrated_and_better_than_those_of_features_alone(data):
@@ -69,11 +69,9 @@ def test_unknown_labels_may_be_nan_or_minus_one_or_in_a_sparse_matrix(data):
 def test_permuting_nodes_and_labels_permutes_the_probabilities(data):
     X, Y, graph = data
     known, _ = hide(Y)
-    expected = fit(X, known, graph, propagate_residuals=False).label_distributions_
+    expected = fit(X, known, graph, correct=False).label_distributions_
     order = np.random.default_rng(3).permutation(300)
-    permuted = fit(
-        X[order], known[order][:, ::-1], graph.subgraph(order), propagate_residuals=False
-    )
+    permuted = fit(X[order], known[order][:, ::-1], graph.subgraph(order), correct=False)
     np.testing.assert_allclose(permuted.label_distributions_[:, ::-1], expected[order], atol=1e-4)
 
 
@@ -116,7 +114,34 @@ def test_bad_indicators_raise(data, y, message):
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, np.ndarray.tolist])
-def test_classifier_of_one_label_names_this_one(convert):
-    X = np.arange(8.0).reshape(4, 2)
-    with pytest.raises(ValueError, match="use GPCAMultiLabelClassifier"):
-        GPCAClassifier().fit(X, convert((X > 3).astype(int)))
+def test_one_estimator_takes_indicators_and_classes(convert):
+    X = np.arange(20.0).reshape(10, 2) % 7
+    Y = (X > 3).astype(int)
+    model = GPCAClassifier().fit(X, convert(Y))
+    assert model.predict(X).shape == (10, 2)
+    with pytest.raises(ValueError, match="y has"):
+        model.score(X, Y[:, 0])
+    model.fit(X, Y[:, 0])
+    assert model.predict(X).shape == (10,)
+    with pytest.raises(ValueError, match="one label per node in fit"):
+        model.score(X, Y)
+
+
+@pytest.mark.parametrize("options", [{"beta": 0.1}, {"feature_scaling": "tfidf"}])
+def test_options_for_one_label_per_node_are_refused(data, options):
+    X, Y, graph = data
+    with pytest.raises(ValueError, match="not supported with validation, beta > 0"):
+        fit(np.abs(X), Y, graph, **options)
+
+
+def test_class_weights_make_rare_labels_more_probable(data):
+    X, Y, graph = data
+    known, _ = hide(Y)
+    options = {"alpha": 5.0, "boosting": False, "correct": False}
+    plain = fit(X, known, graph, **options).label_distributions_
+    weighted = fit(X, known, graph, class_weight={0: 1, 1: 5}, **options).label_distributions_
+    assert np.all(weighted > plain)
+    balanced = fit(X, known, graph, class_weight="balanced", **options).label_distributions_
+    rare = np.nanmean(known, axis=0) < 0.45
+    assert rare.any()
+    assert np.all(balanced[:, rare].mean(axis=0) > plain[:, rare].mean(axis=0))

@@ -42,7 +42,7 @@ def test_trees_equal_those_of_scikit_learn(n_classes, monkeypatch):
     X = rng.normal(size=(300, 4))
     codes = (X[:, 0] * X[:, 1] > 0).astype(int) + (n_classes - 2) * (X[:, 2] > 0.5)
     weights = rng.random(300)
-    found = BoostedTrees().fit(X, codes, weights).predict_proba(X)
+    found = BoostedTrees.fit_classes(X, codes, weights).predict_proba(X)
     model = HistGradientBoostingClassifier(
         max_iter=15, learning_rate=_boosting.LEARNING_RATE, early_stopping=False,
         l2_regularization=_boosting.PENALTY, random_state=0,

@@ -15,7 +15,8 @@ from sklearn.model_selection import cross_validate
 from truth import KINDS, dense_P, dense_solve, random_features, random_graph
 
 from gpcanet import GPCA, GPCARegressor, Graph, load_model, save_model
-from gpcanet.estimators._regression_trees import RegressionTrees, node_table
+from gpcanet.estimators._boosting import BoostedTrees
+from gpcanet.estimators._node_statistics import node_table
 from gpcanet.estimators._stacking import (
     MAX_TOTAL,
     N_FOLDS,
@@ -145,7 +146,7 @@ def test_trees_equal_those_of_scikit_learn(n, d, seed):
     y = np.sin(3 * table[:, 0]) + rng.standard_normal(n)
     model = HistGradientBoostingRegressor(max_iter=20, early_stopping=False).fit(table, y)
     other = rng.standard_normal((100, d)).round(1)
-    np.testing.assert_allclose(RegressionTrees.of(model).predict(other), model.predict(other))
+    np.testing.assert_allclose(BoostedTrees.of(model).predict(other), model.predict(other))
 
 
 def test_node_table_equals_dense_formulas(any_graph, X):
@@ -440,7 +441,7 @@ def test_bad_input_raises_with_advice(call, message):
 
 
 def test_damaged_trees_are_refused():
-    trees = RegressionTrees.fit(np.arange(60.0)[:, None], np.arange(60.0), np.ones(60))
-    fields = vars(trees) | {"left": np.zeros_like(trees.left)}
+    trees = BoostedTrees.fit_values(np.arange(60.0)[:, None], np.arange(60.0), np.ones(60))
+    fields = vars(trees) | {"children": np.zeros_like(trees.children)}
     with pytest.raises(ValueError, match="child that is not after it"):
-        RegressionTrees(**fields)
+        BoostedTrees(**fields)

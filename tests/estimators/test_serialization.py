@@ -19,7 +19,7 @@ from safetensors.numpy import save as save_tensors
 from sklearn.decomposition import PCA
 from truth import KINDS, random_features, random_graph, random_labels
 
-from gpcanet import GPCA, GPCAClassifier, Graph
+from gpcanet import GPCA, GPCAClassifier, Graph, GraphImputer
 from gpcanet.estimators.serialization import load_model, save_model
 from gpcanet.utils.tensor_file import FORMAT_VERSION, digest
 
@@ -159,6 +159,19 @@ def test_classifier_is_identical_after_loading(tmp_path, kind):
         again.predict(rows, graph=graph, **more).tolist()
         == model.predict(rows, graph=graph, **more).tolist()
     )
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, "auto"])
+@pytest.mark.parametrize("keep", [None, True])
+def test_imputer_is_identical_after_loading(tmp_path, shrinkage, keep):
+    holes = np.where(np.arange(X.size).reshape(X.shape) % 5 == 0, np.nan, X)
+    model = GraphImputer(shrinkage=shrinkage, keep_training_nodes=keep).fit(holes, graph=GRAPH)
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert type(loaded) is GraphImputer
+    assert loaded.get_params() == model.get_params()
+    expected = model.transform(holes, graph=GRAPH)
+    np.testing.assert_array_equal(loaded.transform(holes, graph=GRAPH), expected)
 
 
 def test_classifier_without_correct_and_smooth_stores_no_training_nodes(tmp_path):

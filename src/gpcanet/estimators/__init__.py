@@ -3,7 +3,6 @@
 from .classifier import GPCAClassifier
 from .gpca import GPCA
 from .imputer import GraphImputer
-from .multilabel import GPCAMultiLabelClassifier
 from .path import GPCAPath
 from .regressor import GPCARegressor
 from .serialization import load_model, save_model
@@ -11,7 +10,6 @@ from .serialization import load_model, save_model
 __all__ = [
     "GPCA",
     "GPCAClassifier",
-    "GPCAMultiLabelClassifier",
     "GPCAPath",
     "GPCARegressor",
     "GraphImputer",

@@ -7,10 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 
-#: Number of boosting iterations, their learning rate and the L2 penalty of the leaves.
+from ..errors import InputError
+
+#: Settings of the classifier: iterations, learning rate and L2 penalty of the leaves. The
+#: regressor has the defaults of scikit-learn.
 ITERATIONS, LEARNING_RATE, PENALTY = 200, 0.05, 1.0
+
+#: Size of the table up to which one thread is used.
+ONE_THREAD_SIZE = 1_000_000
 
 #: Rows whose trees are evaluated at a time.
 ROWS = 4096
@@ -18,26 +25,50 @@ ROWS = 4096
 
 @dataclass(eq=False)
 class BoostedTrees:
-    """Gradient boosting by scikit-learn's HistGradientBoostingClassifier.
+    """The trees of scikit-learn's HistGradientBoosting in one table, which save_model can write.
 
-    The trees are stored in one table of nodes, so that save_model can write them: a leaf has the
-    feature -1 and points to itself.
+    A row goes from a node to ``children[0]`` if its feature is at most the threshold, else to
+    ``children[1]``. Both children of a leaf are the leaf itself.
     """
 
-    seed: int = 0
-    features: np.ndarray | None = None
-    thresholds: np.ndarray | None = None
-    children: np.ndarray | None = None  # left and right
-    values: np.ndarray | None = None
-    roots: np.ndarray | None = None  # of shape (n_iterations, n_trees per iteration)
-    baseline: np.ndarray | None = None
-    depth: int = 0
+    features: np.ndarray
+    thresholds: np.ndarray
+    children: np.ndarray
+    values: np.ndarray
+    roots: np.ndarray  # of shape (n_iterations, n_trees per iteration)
+    baseline: np.ndarray
+    depth: int
 
-    def fit(self, table: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> Self:
+    def __post_init__(self) -> None:
+        # Indices out of range would fail late or read another node; a damaged file may have them.
+        at = np.arange(len(self.values))
+        if np.any(self.children < at) or np.any(self.children >= len(at)):
+            raise InputError("a node of a tree has a child that is not after it")
+
+    @classmethod
+    def fit_classes(
+        cls, table: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
+    ) -> Self:
         model = HistGradientBoostingClassifier(
             max_iter=ITERATIONS, learning_rate=LEARNING_RATE, l2_regularization=PENALTY,
-            early_stopping=False, random_state=self.seed,
-        ).fit(table, codes, weights)  # fmt: skip
+            early_stopping=False, random_state=0,
+        )  # fmt: skip
+        return cls._fit(model, table, codes, weights)
+
+    @classmethod
+    def fit_values(cls, table: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Self:
+        return cls._fit(HistGradientBoostingRegressor(early_stopping=False), table, y, weights)
+
+    @classmethod
+    def _fit(cls, model: Any, table: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Self:
+        # Threads of OpenMP wait for each other in short loops, even more so beside other processes.
+        n_threads = 1 if table.size <= ONE_THREAD_SIZE else None
+        with threadpool_limits(n_threads, user_api="openmp"):
+            return cls.of(model.fit(table, y, weights))
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """The trees of a fitted model."""
         # scikit-learn has no public access to these trees; a test compares the predictions.
         state = vars(model)
         trees = [[tree.nodes for tree in iteration] for iteration in state["_predictors"]]
@@ -46,41 +77,39 @@ class BoostedTrees:
         nodes = np.concatenate(flat)
         offsets = np.repeat(begins[:-1], [len(one) for one in flat])
         own, leaf = np.arange(len(nodes)), nodes["is_leaf"].astype(bool)
-        self.features = np.where(leaf, 0, nodes["feature_idx"]).astype(np.int32)
-        self.thresholds = np.where(leaf, np.inf, nodes["num_threshold"])
-        self.children = np.stack(
-            [
-                np.where(leaf, own, nodes[side].astype(np.int64) + offsets)
-                for side in ("left", "right")
-            ]
+        children = [
+            np.where(leaf, own, nodes[side].astype(np.int64) + offsets)
+            for side in ("left", "right")
+        ]
+        return cls(
+            features=np.where(leaf, 0, nodes["feature_idx"]).astype(np.int32),
+            thresholds=np.where(leaf, np.inf, nodes["num_threshold"]),
+            children=np.stack(children),
+            values=np.where(leaf, nodes["value"], 0.0),
+            roots=begins[:-1].reshape(len(trees), -1),
+            baseline=np.ravel(state["_baseline_prediction"]),
+            depth=int(nodes["depth"].max()),
         )
-        self.values = np.where(leaf, nodes["value"], 0.0)
-        self.roots = begins[:-1].reshape(len(trees), -1)
-        self.baseline = np.ravel(state["_baseline_prediction"])
-        self.depth = int(nodes["depth"].max())
-        return self
 
     def predict_proba(self, table: np.ndarray) -> np.ndarray:
-        assert self.roots is not None
-        logits = np.empty((len(table), self.roots.shape[1]))
-        for begin in range(0, len(table), ROWS):
-            rows = slice(begin, begin + ROWS)
-            logits[rows] = self.baseline + self._sums(table[rows])
+        logits = self.predict_all(table)
         if logits.shape[1] == 1:  # two classes have one tree per iteration
             logits = np.hstack([np.zeros_like(logits), logits])
         return softmax(logits, axis=1)
 
-    def _sums(self, table: np.ndarray) -> np.ndarray:
-        """Sums of the leaves that the rows of the table reach."""
-        assert self.roots is not None
-        arrays: Any = (self.features, self.thresholds, self.children, self.values)
-        features, thresholds, children, values = arrays
-        total = np.zeros((len(table), self.roots.shape[1]))
-        every = np.arange(len(table))[:, None]
-        for roots in self.roots:
-            node = np.broadcast_to(roots, total.shape)
-            for _ in range(self.depth):
-                right = table[every, features[node]] > thresholds[node]
-                node = children[right.astype(np.int64), node]
-            total += values[node]
-        return total
+    def predict(self, table: np.ndarray) -> np.ndarray:
+        return self.predict_all(table)[:, 0]
+
+    def predict_all(self, table: np.ndarray) -> np.ndarray:
+        """Sums of the leaves that each row reaches, of shape (n_rows, n_trees per iteration)."""
+        result = np.tile(self.baseline, (len(table), 1)).astype(np.float64)
+        for begin in range(0, len(table), ROWS):
+            rows = table[begin : begin + ROWS]
+            every = np.arange(len(rows))[:, None]
+            for roots in self.roots:
+                node = np.broadcast_to(roots, (len(rows), len(roots)))
+                for _ in range(self.depth):
+                    right = rows[every, self.features[node]] > self.thresholds[node]
+                    node = self.children[right.astype(np.int64), node]
+                result[begin : begin + ROWS] += self.values[node]
+        return result

@@ -78,6 +78,7 @@ class EmbeddingGrid:
         self._cached: dict[tuple[Any, ...], np.ndarray] = {}
         self._fitted: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
         self._shared: dict[str, Shared] = {}
+        self._degrees: dict[float, np.ndarray] = {}
         self._scalers: dict[str, FeatureScaler] = {}
         self._scaled: tuple[str, Any] = ("none", data.X)
 
@@ -95,6 +96,13 @@ class EmbeddingGrid:
         if self._scaled[0] != scaling:
             self._scaled = scaling, self.scaler(scaling).transform(self.data.X)
         return self._scaled[1]
+
+    def degree(self, alpha: float) -> np.ndarray:
+        """The column of ``degree_columns`` for an alpha."""
+        if not self._degrees:
+            found = degree_columns(self.row_graph, self._alphas)
+            self._degrees = dict(zip(self._alphas, found, strict=True))
+        return self._degrees[alpha]
 
     def training_codes(self, train: np.ndarray) -> np.ndarray:
         """Class codes of all rows, UNLABELED except for the training rows."""
@@ -120,6 +128,11 @@ class EmbeddingGrid:
         if key not in self._fitted:
             self._fitted[key] = self._fit(scaling, alpha, train)
         return self._fitted[key]
+
+    def forget(self, pair: tuple[str, float]) -> None:
+        """Forget the embeddings of all rows for a pair of scaling and alpha."""
+        for key in [key for key in self._fitted if key[:2] == pair]:
+            del self._fitted[key]
 
     def keep_only(self, pairs: set[tuple[str, float]]) -> None:
         """Forget all embeddings except those of some pairs of scaling and alpha."""
@@ -180,6 +193,21 @@ class EmbeddingGrid:
                 vectors = vectors if Q is None else Q @ vectors
                 found[alpha] = Eigenpairs(values, vectors, trace if Q is None else None)
         self._shared[scaling] = Shared(problem, found)
+
+
+def degree_columns(graph: Graph, alphas: list[float]) -> np.ndarray:
+    """(I + alpha L)^-1 1 for ascending alphas, of shape (n_alphas, n_nodes, 1).
+
+    It grows with the degree. Embeddings without centring of X would contain a multiple of it.
+    """
+    P = Propagation(graph.indptr, graph.indices, graph.weights)
+    ones = np.ones((graph.n_nodes, 1))
+    positive = [alpha for alpha in alphas if alpha > 0]
+    found = [ones] * (len(alphas) - len(positive))
+    if positive:
+        [(_, solved)] = solutions_by_columns(P, ones, positive, SHARED_TOL)
+        found += list(solved)
+    return np.array(found)
 
 
 def _leading_subspace(X: CenteredFeatures, P: Propagation, k: int) -> np.ndarray:

@@ -35,13 +35,13 @@ class LabelPropagation:
 
     def correct(self, probabilities: np.ndarray) -> np.ndarray:
         """Add the errors on training nodes, propagated over the graph."""
-        errors = np.zeros(probabilities.shape)
+        errors = np.zeros_like(probabilities)
         errors[self._labeled] = self._truth(probabilities) - probabilities[self._labeled]
         return normalized(probabilities + self._solver.apply(errors), probabilities)
 
     def smooth(self, probabilities: np.ndarray) -> np.ndarray:
         """Replace the probabilities of training nodes by their labels and propagate all."""
-        values = probabilities.astype(np.float64)
+        values = probabilities.copy()
         values[self._labeled] = self._truth(probabilities)
         return normalized(self._solver.apply(values), probabilities)
 

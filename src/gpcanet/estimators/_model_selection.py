@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -24,7 +25,10 @@ FEATURE_SCALINGS = ("l2", "none", "tfidf")
 EMBEDDING_NORMS = (False, True)
 
 #: Values tried for C="auto".
-INVERSE_PENALTIES = (0.1, 0.3, 1.0, 10.0)
+INVERSE_PENALTIES = (0.1, 1.0, 10.0)
+
+#: Columns that may be used beside the embedding.
+OTHERS = ("features", "degree", "statistics")
 
 #: Number of training labels from which X beside the embedding and boosting are tried.
 MANY_LABELS = 500
@@ -35,9 +39,9 @@ FEW_FEATURES = 64
 #: Largest number of labels times classes for which boosting is tried.
 BOOSTING_WORK = 200_000
 
-#: Training labels of the first and of the second ranking. A ranking keeps the best quarter.
-RANKING_LABELS = (2_000, 20_000)
-KEPT_SHARE = 4
+#: Training labels of the first and of the second ranking. The first keeps the best eighth.
+RANKING_LABELS = (1_000, 10_000)
+KEPT_SHARE = 8
 
 #: Held-out labels that suffice for a ranking; further labels and folds are not used.
 HELD_OUT_LABELS = 5_000
@@ -52,7 +56,7 @@ class Candidate:
     alpha: float
     normalize_embedding: bool = False
     C: float = 1.0
-    others: tuple[str, ...] = ()  # columns beside the embedding: "features", "statistics"
+    others: tuple[str, ...] = ()  # columns beside the embedding: "features", "degree", "statistics"
 
     @property
     def embedding(self) -> tuple[str, float]:
@@ -74,7 +78,9 @@ class Member(NamedTuple):
     heads: list[Any]
 
 
-def make_candidates(classifier: Any, X: Any, n_train: int, n_classes: int) -> list[Candidate]:
+def make_candidates(
+    classifier: Any, X: Any, n_train: int, n_classes: int, *, has_edges: bool
+) -> list[Candidate]:
     """All candidates that the parameters of a GPCAClassifier allow for X."""
     scalings: tuple[str, ...] = FEATURE_SCALINGS
     lowest = (X.data if sp.issparse(X) else X).min(initial=0)
@@ -96,26 +102,33 @@ def make_candidates(classifier: Any, X: Any, n_train: int, n_classes: int) -> li
     cheap = many and few_features and n_train * n_classes <= BOOSTING_WORK
     boosting = values("boosting", (False, True) if cheap else (False,))
     alphas = sorted({float(alpha) for alpha in np.atleast_1d(np.asarray(classifier.alpha))})
+    alphas = alphas if has_edges else alphas[:1]  # without edges all give the same embedding
     scalings = values("feature_scaling", scalings)
     others = [
-        tuple(name for name, used in zip(("features", "statistics"), pair, strict=True) if used)
-        for pair in itertools.product(features, statistics)
+        tuple(name for name, used in zip(OTHERS, used_ones, strict=True) if used)
+        for used_ones in itertools.product(
+            features, values("degree", (False, True) if has_edges else (False,)), statistics
+        )
     ]
     found: list[Candidate] = []
     if True in boosting:
         raw = "none" if "none" in scalings else scalings[0]
-        columns = ("features", *(["statistics"] if True in statistics else []))
+        tried = (True, classifier.degree is True, True in statistics)
+        columns = tuple(name for name, used in zip(OTHERS, tried, strict=True) if used)
         found += [Candidate("boosting", raw, alphas[len(alphas) // 2], others=columns)]
     if False in boosting:
+        unit_rows = values("normalize_embedding", EMBEDDING_NORMS)
+        penalties = values("C", INVERSE_PENALTIES)
         found += [
-            Candidate("logistic", scaling, alpha, unit_rows, C, columns)
-            for scaling, columns, unit_rows, C, alpha in itertools.product(
-                scalings,
-                others,
-                values("normalize_embedding", EMBEDDING_NORMS),
-                values("C", INVERSE_PENALTIES),
-                alphas,
+            Candidate("logistic", scaling, alpha, unit, C, columns)
+            for scaling, columns, unit, C, alpha in itertools.product(
+                scalings, others, unit_rows, penalties, alphas
             )
+            # Rows of unit norm have lost what depends on the degree, statistics contain it, and
+            # at alpha = 0 it has no effect.
+            if classifier.degree != "auto"
+            or "degree" not in columns
+            or not (unit or "statistics" in columns or alpha == 0)
         ]
     return found
 
@@ -147,6 +160,13 @@ def make_folds(
     ]
 
 
+class Columns(dict[str, Callable[[], Any]]):
+    """Functions by name; an item is the value of its function."""
+
+    def __getitem__(self, name: str) -> Any:
+        return super().__getitem__(name)()
+
+
 class HeadFitter:
     """Fits the heads of candidates and applies them to rows.
 
@@ -163,7 +183,8 @@ class HeadFitter:
         self, grid: EmbeddingGrid, weights: np.ndarray | None, priority: np.ndarray
     ) -> None:
         self.grid, self.weights, self.statistics = grid, weights, NodeStatistics()
-        self._priority = priority
+        self.priority = priority
+        self._subsamples: dict[tuple[bytes, int], np.ndarray] = {}
         self._table: np.ndarray | None = None
 
     def fit(self, candidate: Candidate, train: np.ndarray, n_labels: int, start: Any = None) -> Any:
@@ -175,7 +196,7 @@ class HeadFitter:
             weights = self.weights[rows]
         others = self.others(candidate, rows)
         if candidate.head == "boosting":
-            return BoostedTrees().fit(join_dense(Z, others), codes, weights)
+            return BoostedTrees.fit_classes(join_dense(Z, others), codes, weights)
         head = Head(candidate.C, unit_rows=candidate.normalize_embedding)
         return head.fit(Z, codes, weights, others=others, start=start)
 
@@ -184,19 +205,18 @@ class HeadFitter:
         Z = self.grid.rows(*candidate.embedding, fold.train, fold.held_out)
         return apply_head(head, Z, self.others(candidate, fold.held_out))
 
-    def everywhere(self, candidate: Candidate, head: Any, train: np.ndarray) -> np.ndarray:
-        """Probabilities of all rows."""
-        _, Z = self.grid.fitted(*candidate.embedding, train)
-        return apply_head(head, Z, self.others(candidate, slice(None)))
+    def columns(self, scaling: str, alpha: float) -> Columns:
+        """The columns beside an embedding by their names, computed when they are asked for."""
+        return Columns(
+            features=lambda: self.grid.scaled(scaling),
+            degree=lambda: self.grid.degree(alpha),
+            statistics=self.table,
+        )
 
     def others(self, candidate: Candidate, rows: Any) -> Any:
         """The columns beside the embedding; None if there are none."""
-        columns = []
-        if "features" in candidate.others:
-            columns.append(self.grid.scaled(candidate.feature_scaling)[rows])
-        if "statistics" in candidate.others:
-            columns.append(self.table()[rows])
-        return join_columns(columns)
+        columns = self.columns(*candidate.embedding)
+        return join_columns([columns[name][rows] for name in candidate.others])
 
     def table(self) -> np.ndarray:
         """The statistics of all rows."""
@@ -209,12 +229,18 @@ class HeadFitter:
         """At most ``size`` rows: the same share of each class, and at least one row."""
         if len(train) <= size:
             return train
+        key = (train.tobytes(), size)
+        if key not in self._subsamples:
+            self._subsamples[key] = self._subsample(train, size)
+        return self._subsamples[key]
+
+    def _subsample(self, train: np.ndarray, size: int) -> np.ndarray:
         codes = self.grid.codes[train]
-        order = np.lexsort((self._priority[train], codes))
+        order = np.lexsort((self.priority[train], codes))
         counts = np.bincount(codes)
         rank = np.empty(len(train))
         rank[order] = np.arange(len(train)) - np.repeat(np.cumsum(counts) - counts, counts)
-        share = np.lexsort((self._priority[train], rank / counts[codes]))
+        share = np.lexsort((self.priority[train], rank / counts[codes]))
         return np.sort(train[share[:size]])
 
 
@@ -256,7 +282,11 @@ def select_members(
     ]
     rankings = [(enough, RANKING_LABELS[1])]
     if len(enough) > 2 or max(len(fold.train) for fold in enough) > RANKING_LABELS[0]:
-        rankings.insert(0, (enough[:2], RANKING_LABELS[0]))
+        few = [
+            fold._replace(held_out=fitter.subsample(fold.held_out, RANKING_LABELS[0]))
+            for fold in enough[:2]
+        ]
+        rankings.insert(0, (few, RANKING_LABELS[0]))
     for part, n_labels in rankings:
         members, scores = _evaluate(candidates, fitter, part, n_labels)
         order = np.argsort(-scores.mean(axis=1), kind="stable")

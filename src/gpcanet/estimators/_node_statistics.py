@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..graph import Graph
+from ..linalg import Propagation
 
 
 @dataclass(eq=False)
@@ -57,3 +58,15 @@ def node_statistics(graph: Graph, X: Any) -> np.ndarray:
         largest[some, j] = np.maximum.reduceat(values, begins)
         smallest[some, j] = np.minimum.reduceat(values, begins)
     return np.hstack([log_degree, mean(log_degree), near, mean(near), largest, smallest, deviation])
+
+
+def node_table(X: Any, graph: Graph) -> np.ndarray:
+    """Features, their means and standard deviations over neighbours, means over two hops, degree.
+
+    A node counts as its own neighbour.
+    """
+    X = np.asarray(X.toarray() if sp.issparse(X) else X, np.float64)
+    P = Propagation(graph.indptr, graph.indices, graph.weights, normalization="rw")
+    means = P @ X
+    deviations = np.sqrt(np.maximum(P @ X**2 - means**2, 0))
+    return np.hstack([X, means, deviations, P @ means, np.log(P.mass)[:, None]])

@@ -1,4 +1,4 @@
-"""StackedRidge: what GPCARegressor and GPCAMultiLabelClassifier share."""
+"""StackedRidge: what GPCARegressor and the classifier of several labels share."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..graph import Graph
-from ..utils.checks import check_choice, check_number
+from ..utils.checks import check_choice
 from ..utils.progress import report_progress
-from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
-from ._problem import LARGEST_ALPHA, Parameters
-from ._regression_trees import node_table
+from ._alignment import row_subgraph
+from ._node_statistics import node_table
+from ._predictor import GraphPredictor
 from ._stacking import (
     FeatureScaling,
     Stack,
@@ -26,8 +24,8 @@ from ._stacking import (
     residual_gains,
 )
 from .gpca import GPCA
-from .training_nodes import TrainingNodes, check_keep, join_training_rows
-from .validation import check_features, check_weights
+from .training_nodes import TrainingNodes
+from .validation import check_weights
 
 #: Values tried for feature_scaling="auto".
 SCALINGS = ("standard", "l2")
@@ -40,12 +38,8 @@ MAX_RIDGE_SIZE, MAX_RIDGE_BYTES = 2000, 2**28
 MIN_BOOSTING_LABELS, MAX_BOOSTING_FEATURES = 200, 100
 
 
-class StackedRidge(BaseEstimator):
+class StackedRidge(GraphPredictor):
     """Stacked ridge regressions on GPCA embeddings of several alphas and feature scalings."""
-
-    __metadata_request__fit = {"graph": True, "nodes": True}
-    __metadata_request__predict = {"graph": True, "nodes": True}
-    __metadata_request__score = {"graph": True, "nodes": True}
 
     def __init__(
         self,
@@ -76,47 +70,19 @@ class StackedRidge(BaseEstimator):
 
     def check_parameters(self) -> None:
         """Raise if a parameter has a value that is not allowed."""
-        alphas = np.atleast_1d(np.asarray(self.alpha, dtype=object))
-        if alphas.ndim != 1 or len(alphas) == 0:
-            raise InputError(f"alpha={self.alpha!r} must be a number or a list of numbers")
-        for alpha in alphas:
-            check_number("alpha", alpha, 0, LARGEST_ALPHA, advice="use alpha=0 to ignore the graph")
         check_choice("feature_scaling", self.feature_scaling, ("auto", "none", *SCALINGS))
-        for name in ("boosting", "propagate_residuals"):
-            value = getattr(self, name)
-            if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
-                raise InputError(f"{name}={value!r} must be True, False or 'auto'")
-        check_keep(self.keep_training_nodes)
-        Parameters.of(self.make_gpca(float(alphas[0])))
+        self.check_common(("boosting", "propagate_residuals"))
 
     # -- fit ------------------------------------------------------------------------------
 
-    def check_fit(
-        self, X: Any, y: Any, sample_weight: Any, graph: Any, nodes: Any
-    ) -> tuple[Any, Any, np.ndarray, Graph, np.ndarray | None]:
-        """Check the arguments of ``fit``, except for the values of y."""
-        self.check_parameters()
-        index, has_graph = RowIndex.of(X), graph is not None
-        X = check_features(self, X, reset=True)
-        if y is None:
-            raise InputError("requires y to be passed, but the target y is None")
-        graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
-        self.n_nodes_in_ = graph.n_nodes if has_graph else None
-        self.matched_by_id_ = index is not None and graph.node_ids is not None
-        y = align_to_rows(y, graph, nodes, index, "y")
-        weights = np.ones(X.shape[0])
-        if sample_weight is not None:
-            sample_weight = align_to_rows(sample_weight, graph, nodes, index, "sample_weight")
-            weights = check_weights(sample_weight, X.shape[0]).astype(np.float64)
-        return X, y, weights, graph, nodes
-
     def fit_targets(
-        self, X: Any, Y: np.ndarray, weights: np.ndarray, graph: Graph, nodes: np.ndarray | None
+        self, X: Any, Y: np.ndarray, weights: Any, graph: Graph, nodes: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn from checked arrays; returns predictions of all rows, and left-out predictions.
 
         Y has NaN where a target is unknown. The left-out predictions are NaN there.
         """
+        weights = np.ones(len(Y)) if weights is None else check_weights(weights, len(Y))
         Y = np.where((weights > 0)[:, None], Y, np.nan)
         if np.isnan(Y).all(axis=0).any():
             raise InputError("sample_weight is 0 for all known values of a target; give one more")
@@ -195,25 +161,11 @@ class StackedRidge(BaseEstimator):
         n_scalings = len(SCALINGS) if self.feature_scaling == "auto" else 1
         return n_scalings * int(np.size(np.asarray(self.alpha)))
 
-    def make_gpca(self, alpha: float = 1.0) -> GPCA:
-        """An unfitted GPCA with the parameters of this estimator."""
-        return GPCA(
-            self.n_components, alpha=alpha, normalization=self.normalization, tol=self.tol,
-            max_iter=self.max_iter, precision=self.precision, memory_limit=self.memory_limit,
-            # Predictions add the training rows themselves.
-            keep_training_nodes=False if self.keep_training_nodes is False else None,
-        )  # fmt: skip
-
     # -- predict --------------------------------------------------------------------------
 
     def predict_targets(self, X: Any, graph: Any, nodes: Any) -> np.ndarray:
         """Predictions for the nodes of any graph, of shape (n_nodes, n_targets)."""
-        check_is_fitted(self)
-        index = RowIndex.of(X)
-        X = check_features(self, X, reset=False)
-        n_rows = X.shape[0]
-        graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
-        X, graph, nodes, residuals = join_training_rows(self.training_nodes_, X, graph, nodes)
+        (X, graph, nodes, residuals), n_rows = self.check_predict(X, graph, nodes)
         embeddings = [
             scaling.transform(X)
             if gpca is None

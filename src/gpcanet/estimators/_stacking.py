@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from ..graph import Graph
 from ..linalg import Propagation, Solver, one_blas_thread
-from ._regression_trees import RegressionTrees
+from ._boosting import BoostedTrees
 from .gpca import GPCA
 
 #: Penalties of the ridge regressions, relative to the sum of squares of the centred embedding.
@@ -216,7 +216,7 @@ class Stack:
         self.stack_weights = stack_weights[used]
         self.tree_weights = np.zeros(n_targets) if boosted is None else stack_weights[-1]
         self.trees = [
-            RegressionTrees.fit(table[self.labeled][rows], self.Y[rows, t], self.weights[rows])
+            BoostedTrees.fit_values(table[self.labeled][rows], self.Y[rows, t], self.weights[rows])
             if table is not None and self.tree_weights[t] > 0
             else None
             for t, rows in enumerate(~np.isnan(self.Y.T))
@@ -241,7 +241,9 @@ class Stack:
             for fold in np.unique(folds):
                 train, held_out = known & (folds != fold), known & (folds == fold)
                 if train.any() and held_out.any():
-                    trees = RegressionTrees.fit(table[train], self.Y[train, t], self.weights[train])
+                    trees = BoostedTrees.fit_values(
+                        table[train], self.Y[train, t], self.weights[train]
+                    )
                     predicted[held_out, t] = trees.predict(table[held_out])
             missing = known & np.isnan(predicted[:, t])  # a single fold
             predicted[missing, t] = np.mean(self.Y[known, t])

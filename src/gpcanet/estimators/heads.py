@@ -24,6 +24,9 @@ HEAD_TOL, MAX_ITER = 3e-4, 300
 #: Range of the temperature that calibrates probabilities.
 TEMPERATURES = (0.1, 10.0)
 
+#: Bins of the expected calibration error.
+CALIBRATION_BINS = 15
+
 #: Smallest probability whose logarithm is taken.
 SMALLEST_PROBABILITY = 1e-12
 
@@ -194,3 +197,14 @@ def fit_temperature(
 def safe_log(probabilities: np.ndarray) -> np.ndarray:
     """Finite logarithms."""
     return np.log(np.maximum(probabilities, SMALLEST_PROBABILITY))
+
+
+def expected_calibration_error(
+    probabilities: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
+) -> float:
+    """Mean distance between confidence and accuracy in bins of equal width by confidence."""
+    weights = np.ones(len(codes)) if weights is None else weights
+    confidence = probabilities.max(axis=1)
+    excess = weights * (confidence - (probabilities.argmax(axis=1) == codes))
+    bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    return float(np.abs(np.bincount(bins, excess)).sum() / weights.sum())

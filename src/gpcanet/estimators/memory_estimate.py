@@ -13,7 +13,7 @@ from ._embeddings import SUBSPACE_ALPHAS
 from ._model_selection import make_candidates
 from ._problem import Parameters, Problem, check_n_components
 from ._stacking import KEPT_BYTES
-from .classifier import GPCAClassifier, make_gpca
+from .classifier import GPCAClassifier
 from .gpca import GPCA
 from .regressor import GPCARegressor
 
@@ -52,11 +52,11 @@ def fit_bytes(
 
 def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labeled: int) -> int:
     """A fit of GPCA, the scaled X it is given, and the cached embeddings."""
-    candidates = make_candidates(model, X, 0, 2)
+    candidates = make_candidates(model, X, 0, 2, has_edges=True)
     embeddings = {candidate.embedding for candidate in candidates}
     scalings = {scaling for scaling, _ in embeddings}
     n_alphas = len({alpha for _, alpha in embeddings})
-    gpca, item, scaled = make_gpca(model, candidates[0].alpha), X.dtype.itemsize, 0
+    gpca, item, scaled = model.make_gpca(candidates[0].alpha), X.dtype.itemsize, 0
     if scalings != {"none"}:
         scaled = X.nnz * (item + 4) if sp.issparse(X) else X.size * item
     if "tfidf" in scalings and not sp.issparse(X):  # a sparse copy

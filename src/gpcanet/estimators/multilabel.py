@@ -1,4 +1,4 @@
-"""GPCAMultiLabelClassifier: node classification with any number of labels per node."""
+"""Several labels per node: the part of GPCAClassifier for matrices of indicators."""
 
 from __future__ import annotations
 
@@ -6,135 +6,115 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.class_weight import compute_class_weight
 
+from ..errors import InputError
 from ._stacked_ridge import StackedRidge
-from .validation import check_indicators
+from .validation import as_user_errors, check_indicators
+
+#: Learned attributes that the classifier has, too.
+SHARED_ATTRIBUTES = (
+    "classes_", "gpca_", "label_distributions_", "training_nodes_", "n_iter_", "n_nodes_in_",
+    "matched_by_id_", "n_features_in_", "feature_names_in_",
+)  # fmt: skip
 
 
-class GPCAMultiLabelClassifier(ClassifierMixin, StackedRidge):
-    """Semi-supervised node classifier for label indicators: any number of labels per node.
+class MultiLabelModel(StackedRidge):
+    """Scores of the labels by stacked ridge regressions on the indicators, calibrated.
 
-    The scores of the labels are those of :class:`GPCARegressor` on the indicators. A logistic
-    regression on the left-out scores of each label turns them into probabilities.
-
-    Parameters
-    ----------
-    n_components, alpha, feature_scaling, boosting, propagate_residuals, normalization, tol, \
-max_iter, precision, memory_limit, keep_training_nodes
-        As in :class:`GPCARegressor`.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_labels,)
-        The labels: names of the columns of a DataFrame y, or positions of columns.
-    transduction_ : ndarray of shape (n_nodes, n_labels)
-        Predicted indicators of every row of X in ``fit``.
-    label_distributions_ : ndarray of shape (n_nodes, n_labels)
-        Predicted probability of every label for every row of X in ``fit``.
-    slopes_, offsets_ : ndarray of shape (n_labels,)
-        The logistic regressions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpcanet import GPCAMultiLabelClassifier
-    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
-    >>> y = X.astype(float)
-    >>> y[-4:] = np.nan  # unlabelled
-    >>> GPCAMultiLabelClassifier().fit(X, y).transduction_[-4:]
-    array([[0, 0],
-           [0, 1],
-           [1, 0],
-           [1, 1]])
+    A logistic regression on the left-out scores of each label turns them into probabilities;
+    ``class_weight`` is that of these regressions, for the classes 0 and 1.
     """
 
-    __metadata_request__predict_proba = {"graph": True, "nodes": True}
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        class_weight: Any = None,
+        alpha: Any = 1.0,
+        feature_scaling: str = "auto",
+        boosting: bool | str = "auto",
+        propagate_residuals: bool | str = "auto",
+        normalization: str = "sym",
+        tol: float | None = None,
+        max_iter: int = 1000,
+        precision: str = "full",
+        memory_limit: int | str | None = None,
+        keep_training_nodes: bool | None = None,
+    ) -> None:
+        super().__init__(
+            n_components, alpha=alpha, feature_scaling=feature_scaling, boosting=boosting,
+            propagate_residuals=propagate_residuals, normalization=normalization, tol=tol,
+            max_iter=max_iter, precision=precision, memory_limit=memory_limit,
+            keep_training_nodes=keep_training_nodes,
+        )  # fmt: skip
+        self.class_weight = class_weight
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, nodes: Any = None
-    ) -> Self:
-        """Fit the embeddings and the classifiers of all labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_nodes, n_features)
-            Node features.
-        y : {array-like, sparse matrix} of shape (n_nodes, n_labels)
-            Indicators: 1 if a node has a label, 0 if not, NaN or -1 where that is unknown.
-        sample_weight : array-like of shape (n_nodes,), default=None
-            Weights of the known rows.
-        graph : Graph or object that converts to one, default=None
-            The graph; None for no edges.
-        nodes : array-like of int, default=None
-            Position of each row of X in the graph, if X has only some of its nodes.
-
-        Returns
-        -------
-        self : object
-            Fitted estimator.
-        """
+    def fit(self, X: Any, y: Any, sample_weight: Any, graph: Any, nodes: Any) -> Self:
         names = getattr(y, "columns", None)
-        X, y, weights, graph, nodes = self.check_fit(X, y, sample_weight, graph, nodes)
+        X, graph, nodes, (y, weights) = self.check_fit(
+            X, graph, nodes, y=y, sample_weight=sample_weight
+        )
         Y = check_indicators(y, X.shape[0])
         self.classes_ = np.arange(Y.shape[1]) if names is None else np.asarray(names)
         scores, left_out = self.fit_targets(X, Y, weights, graph, nodes)
-        fitted = [_calibrate(s, y, weights) for s, y in zip(left_out.T, Y.T, strict=True)]
+        weights = np.ones(len(Y)) if weights is None else np.asarray(weights)
+        fitted = [
+            _calibrate(s, y, weights, self.class_weight)
+            for s, y in zip(left_out.T, Y.T, strict=True)
+        ]
         self.slopes_, self.offsets_ = np.array(fitted).T
         self.label_distributions_ = self._probabilities(scores)
-        self.transduction_ = (self.label_distributions_ > 0.5).astype(np.int64)
         return self
 
-    def predict_proba(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
-        """Predict the probability of every label for the nodes of any graph.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_nodes, n_features)
-        graph : Graph or object that converts to one, default=None
-            Required if ``fit`` was given a graph.
-        nodes : array-like of int, default=None
-            Position of each row of X in the graph, if X has only some of its nodes.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_nodes, n_labels)
-        """
+    def predict_proba(self, X: Any, graph: Any, nodes: Any) -> np.ndarray:
         return self._probabilities(self.predict_targets(X, graph, nodes))
 
-    def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
-        """Predict label indicators; the parameters are those of ``predict_proba``.
-
-        Returns
-        -------
-        y : ndarray of shape (n_nodes, n_labels)
-        """
-        return (self.predict_proba(X, graph=graph, nodes=nodes) > 0.5).astype(np.int64)
-
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, graph: Any = None, nodes: Any = None
-    ) -> float:
-        """Return the share of rows with known labels for which all labels are predicted."""
-        predicted = self.predict(X, graph=graph, nodes=nodes)
+    def score(self, X: Any, y: Any, sample_weight: Any, graph: Any, nodes: Any) -> float:
+        predicted = self.predict_proba(X, graph, nodes) > 0.5
+        y, weights = self.check_score(X, y, sample_weight, graph, nodes, len(predicted))
         Y = check_indicators(y, len(predicted))
+        if Y.shape != predicted.shape:
+            raise InputError(
+                f"y has {Y.shape[1]} labels per node, but the model was fitted with "
+                f"{predicted.shape[1]}"
+            )
         known = ~np.isnan(Y).any(axis=1)
         correct = np.all(predicted == Y, axis=1)[known]
-        weights = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(np.average(correct, weights=weights))
+        return float(np.average(correct, weights=weights[known]))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         return expit(scores * self.slopes_ + self.offsets_)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.single_output = False
-        tags.classifier_tags.multi_label = True
-        tags.classifier_tags.multi_class = False
-        return tags
+
+def fit_indicators(
+    classifier: Any, X: Any, y: Any, sample_weight: Any, graph: Any, nodes: Any, validation: Any
+) -> dict[str, Any]:
+    """The learned attributes of a GPCAClassifier for a matrix of indicators."""
+    if validation is not None or classifier.beta > 0 or classifier.feature_scaling == "tfidf":
+        raise InputError(
+            "a matrix y of indicators is not supported with validation, beta > 0 or "
+            "feature_scaling='tfidf'; its parameters are chosen by leave-one-out predictions"
+        )
+    given = classifier.get_params(deep=False)
+    names = [name for name in MultiLabelModel().get_params() if name in given]
+    model = MultiLabelModel(**{name: given[name] for name in names})
+    model.set_params(propagate_residuals=classifier.correct)
+    model.fit(X, y, sample_weight, graph, nodes)
+    used = {"boosting": model.boosting_, "correct": model.propagate_residuals_}
+    learned = {name: value for name, value in vars(model).items() if name in SHARED_ATTRIBUTES}
+    return learned | {
+        "multilabel_": model,
+        "members_": [],
+        "used_": tuple(name for name, is_used in used.items() if is_used),
+        "transduction_": (model.label_distributions_ > 0.5).astype(np.int64),
+    }
 
 
-def _calibrate(scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+def _calibrate(
+    scores: np.ndarray, y: np.ndarray, weights: np.ndarray, class_weight: Any
+) -> tuple[float, float]:
     """Slope and offset of the log odds of a label as a function of its left-out scores."""
     known = ~np.isnan(scores)
     s, y, weights = scores[known], y[known], weights[known]
@@ -142,5 +122,9 @@ def _calibrate(scores: np.ndarray, y: np.ndarray, weights: np.ndarray) -> tuple[
     if len(np.unique(y)) < 2 or spread == 0:
         share = (weights @ y + 0.5) / (weights.sum() + 1)
         return 0.0, float(logit(share))
+    if class_weight is not None:
+        with as_user_errors():
+            by_class = compute_class_weight(class_weight, classes=np.arange(2), y=y.astype(int))
+        weights = weights * by_class[y.astype(int)]
     model = LogisticRegression(C=1e4).fit((s / spread)[:, None], y, sample_weight=weights)
     return max(float(model.coef_[0, 0]), 0.0) / spread, float(model.intercept_[0])

@@ -9,9 +9,8 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from ..errors import InputError
-from ._alignment import RowIndex, align_to_rows, check_graph
 from ._stacked_ridge import StackedRidge
-from .validation import check_targets, check_weights
+from .validation import check_targets
 
 
 class GPCARegressor(RegressorMixin, StackedRidge):
@@ -119,7 +118,9 @@ class GPCARegressor(RegressorMixin, StackedRidge):
         self : object
             Fitted estimator.
         """
-        X, y, weights, graph, nodes = self.check_fit(X, y, sample_weight, graph, nodes)
+        X, graph, nodes, (y, weights) = self.check_fit(
+            X, graph, nodes, y=y, sample_weight=sample_weight
+        )
         Y = check_targets(y, X.shape[0])
         self.n_targets_ = None if np.asarray(y).ndim == 1 else Y.shape[1]
         predicted, _ = self.fit_targets(X, Y, weights, graph, nodes)
@@ -164,20 +165,14 @@ class GPCARegressor(RegressorMixin, StackedRidge):
         -------
         score : float
         """
-        index = RowIndex.of(X)
-        predicted = self.predict(X, graph=graph, nodes=nodes)
+        predicted = self.predict_targets(X, graph, nodes)
         n_rows = len(predicted)
-        predicted = predicted.reshape(n_rows, -1)
-        rows = check_graph(graph, nodes, n_rows, index=index)
-        Y = check_targets(align_to_rows(y, *rows, index, "y"), n_rows)
+        y, weights = self.check_score(X, y, sample_weight, graph, nodes, n_rows)
+        Y = check_targets(y, n_rows)
         if Y.shape != predicted.shape:
             raise InputError(
                 f"y has {Y.shape[1]} targets, but the model was fitted with {predicted.shape[1]}"
             )
-        weights = np.ones(n_rows)
-        if sample_weight is not None:
-            sample_weight = align_to_rows(sample_weight, *rows, index, "sample_weight")
-            weights = check_weights(sample_weight, n_rows)
         scores = [
             r2_score(y[known], of_target[known], sample_weight=weights[known])
             for y, of_target, known in zip(Y.T, predicted.T, ~np.isnan(Y.T), strict=True)

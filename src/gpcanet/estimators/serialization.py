@@ -18,12 +18,12 @@ from ._boosting import BoostedTrees
 from ._ensemble import FittedMember
 from ._model_selection import Candidate
 from ._node_statistics import NodeStatistics
-from ._regression_trees import RegressionTrees
 from ._stacking import FeatureScaling
 from .classifier import GPCAClassifier
 from .gpca import GPCA
 from .heads import FeatureScaler, Head
-from .multilabel import GPCAMultiLabelClassifier
+from .imputer import GraphImputer
+from .multilabel import MultiLabelModel
 from .regressor import GPCARegressor
 from .training_nodes import TrainingNodes
 
@@ -31,19 +31,20 @@ from .training_nodes import TrainingNodes
 ESTIMATORS = {
     "GPCA": GPCA,
     "GPCAClassifier": GPCAClassifier,
-    "GPCAMultiLabelClassifier": GPCAMultiLabelClassifier,
     "GPCARegressor": GPCARegressor,
+    "GraphImputer": GraphImputer,
+    "MultiLabelModel": MultiLabelModel,  # part of a classifier
 }
 
 #: Any of them.
-Estimator = GPCA | GPCAClassifier | GPCAMultiLabelClassifier | GPCARegressor
+Estimator = GPCA | GPCAClassifier | GPCARegressor | GraphImputer | MultiLabelModel
 
 #: Dataclasses: saved as their fields.
 RECORDS = {
     record.__name__: record
     for record in (
         BoostedTrees, Candidate, FeatureScaler, FeatureScaling, FittedMember, Head, NodeStatistics,
-        RegressionTrees, TrainingNodes,
+        TrainingNodes,
     )
 }  # fmt: skip
 
@@ -59,7 +60,7 @@ NOT_SAVED = ("transduction_", "label_distributions_", "fitted_values_")
 
 
 def save_model(model: Estimator, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Save a fitted GPCA, classifier or regressor to a file.
+    """Save a fitted GPCA, classifier, regressor or imputer to a file.
 
     The file contains no pickle. It contains training nodes only where they are needed: labels
     and graph with ``beta > 0``, correct-and-smooth or propagated residuals, rows of X and graph
@@ -68,7 +69,7 @@ def save_model(model: Estimator, path: str | os.PathLike[str], *, overwrite: boo
 
     Parameters
     ----------
-    model : GPCA, GPCAClassifier, GPCAMultiLabelClassifier or GPCARegressor
+    model : GPCA, GPCAClassifier, GPCARegressor or GraphImputer
         Fitted estimator.
     path : str or path-like
         The file to write. It is written completely or not at all.
@@ -118,7 +119,7 @@ def load_model(path: str | os.PathLike[str]) -> Estimator:
 
     Returns
     -------
-    model : GPCA, GPCAClassifier, GPCAMultiLabelClassifier or GPCARegressor
+    model : GPCA, GPCAClassifier, GPCARegressor or GraphImputer
         Fitted estimator.
 
     Examples

@@ -120,11 +120,10 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         y = y.tolist()  # a masked label becomes None
     if isinstance(y, list | tuple) and any(isinstance(label, str) for label in y):
         y = id_array(y)  # numpy would turn the -1 of ["a", -1] into text
-    shape: Any = np.shape(y) if isinstance(y, list | tuple) else getattr(y, "shape", ())
-    if len(shape) == 2 and shape[1] > 1:
+    if is_indicator_matrix(y):
         raise InputError(
-            f"y should be a 1d array, got an array of shape {shape} instead; use "
-            f"GPCAMultiLabelClassifier for several labels per node"
+            f"y should be a 1d array, got an array of shape {np.shape(y)} instead; it was one "
+            f"label per node in fit"
         )
     with as_user_errors():
         y = column_or_1d(y, warn=True)
@@ -156,6 +155,12 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     codes = np.full(n_rows, UNLABELED)
     classes, codes[labeled] = np.unique(known, return_inverse=True)
     return codes, classes
+
+
+def is_indicator_matrix(y: Any) -> bool:
+    """Whether y has several columns, as label indicators have."""
+    shape: Any = np.shape(y) if isinstance(y, list | tuple) else getattr(y, "shape", ())
+    return len(shape) == 2 and shape[1] > 1
 
 
 def check_targets(y: Any, n_rows: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from gpcanet.errors import InputError
 from gpcanet.utils.atomic import check_target
 
 from .config import SIZES, Config
-from .parts import FIGURES, PARTS, check_names, read_results, run_part, write_json, write_page
+from .parts import FIGURES, PARTS, RESUMABLE, check_names, read_results, run_part, write_page
 
 app = make_app("benchmarks")
 
@@ -54,6 +54,12 @@ def bench(
     datasets: Annotated[
         str, typer.Option(help="Graphs of the part prediction, separated by commas [all].")
     ] = "",
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Trainings at a time of deep_gcn and architectures [one per core]."
+        ),
+    ] = None,
     page_only: Annotated[
         bool, typer.Option("--page-only", help="Only write the page from existing results.")
     ] = False,
@@ -66,6 +72,7 @@ def bench(
     """Measure speed and memory, compared with other libraries.
 
     Libraries that are not installed are skipped; pip install --group bench installs them.
+    deep_gcn and architectures go on from the results in --out; delete the file to start again.
     """
     run(
         Console(quiet=quiet, as_json=as_json),
@@ -76,6 +83,7 @@ def bench(
         docs=docs,
         work_dir=work_dir,
         datasets=tuple(name.strip() for name in datasets.split(",") if name.strip()),
+        jobs=jobs,
         page_only=page_only,
         force=force,
         data_dir=data_dir,
@@ -93,6 +101,7 @@ def run(
     docs: Path | None,
     work_dir: Path | None,
     datasets: tuple[str, ...],
+    jobs: int | None,
     page_only: bool,
     force: bool,
     data_dir: Path | None,
@@ -107,8 +116,8 @@ def run(
             raise InputError(f"folder {out} contains no results; measure first")
     out.mkdir(parents=True, exist_ok=True)
     files = {name: out / f"{name}.json" for name in parts}
-    for path in files.values():
-        check_target(path, overwrite=force)
+    for name, path in files.items():
+        check_target(path, overwrite=force or name in RESUMABLE)
 
     config = Config(
         size=SIZES[size],
@@ -118,11 +127,12 @@ def run(
         data_dir=data_dir,
         offline=offline,
         datasets=datasets,
+        jobs=jobs,
     )
     for number, name in enumerate(parts, 1):
         console.note(f"{name} ({number} of {len(parts)})")
         # Without a progress bar, whose thread would disturb the measurement.
-        write_json(files[name], run_part(name, size, config), overwrite=force)
+        run_part(name, size, config, path=files[name], overwrite=force)
     results = read_results(out)
     pages = write_page(results, docs or out)
     if any(name in results for name in FIGURES) and len(pages) == 1:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gpcanet.datasets.ogb import ABOUT, LAYOUTS
 from gpcanet.datasets.planetoid import CITATION_GRAPHS
@@ -41,12 +42,15 @@ class Size:
     columns_edges: int
     triad_numbers: int
     cluster_nodes: int
-    depths: Mapping[str, tuple[int, ...]]
+    # Rounds in order of importance: depths of each dataset, or datasets, and number of seeds.
+    depths: tuple[tuple[Mapping[str, tuple[int, ...]], int], ...]
     trained_depths: tuple[int, ...]
-    depth_seeds: int
+    architectures: tuple[tuple[tuple[str, ...], int], ...]
     architecture_depths: tuple[int, ...]
-    architecture_seeds: int
 
+
+#: Deeper networks on PubMed take hours.
+DEPTHS = {"cora": (2, 5, 15, 32, 64), "citeseer": (2, 5, 15, 32, 64), "pubmed": (2, 5, 15)}
 
 SIZES = {
     "quick": Size(
@@ -61,11 +65,10 @@ SIZES = {
         columns_edges=2_000,
         triad_numbers=200_000,
         cluster_nodes=2_000,
-        depths={"cora": (2,)},
+        depths=(({"digits": (2,)}, 1),),  # digits needs no download
         trained_depths=(3,),
-        depth_seeds=1,
+        architectures=((("digits",), 1),),
         architecture_depths=(2,),
-        architecture_seeds=1,
     ),
     "small": Size(
         repeats=3,
@@ -79,11 +82,10 @@ SIZES = {
         columns_edges=1_000_000,
         triad_numbers=20_000_000,
         cluster_nodes=50_000,
-        depths={"cora": (2, 15)},
+        depths=(({"cora": (2, 15)}, 1),),
         trained_depths=(15,),
-        depth_seeds=1,
+        architectures=((("cora",), 1),),
         architecture_depths=(2, 8),
-        architecture_seeds=1,
     ),
     "full": Size(
         repeats=7,
@@ -100,12 +102,10 @@ SIZES = {
         columns_edges=3_000_000,
         triad_numbers=40_000_000,
         cluster_nodes=500_000,
-        # Deeper networks on PubMed take hours.
-        depths={"cora": (2, 5, 15, 32, 64), "citeseer": (2, 5, 15, 32, 64), "pubmed": (2, 5, 15)},
+        depths=((DEPTHS, 3), (DEPTHS, 5), ({"pubmed": (32, 64)}, 5)),
         trained_depths=(15, 32, 64),
-        depth_seeds=3,
+        architectures=((("cora", "acm"), 1), (("cora", "acm"), 3)),
         architecture_depths=(2, 8, 16),
-        architecture_seeds=1,
     ),
 }  # fmt: skip
 
@@ -121,3 +121,6 @@ class Config:
     data_dir: Path | None = None
     offline: bool | None = None
     datasets: tuple[str, ...] = ()  # graphs of the part prediction; all if empty
+    jobs: int | None = None  # trainings at a time; one per core by default
+    earlier: Mapping[str, Any] = field(default_factory=dict)  # results of this part so far
+    save: Callable[[dict[str, Any]], None] = lambda _: None  # writes results that are not complete

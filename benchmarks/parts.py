@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,18 +49,30 @@ FIGURES: dict[str, tuple[str, Callable[[dict[str, Any], IO[bytes]], None]]] = {
 }
 
 
-def run_part(name: str, size: str, config: Config) -> dict[str, Any]:
-    """The results of a part, with the machine and versions."""
-    before = {"machine": machine(), "versions": versions()}
-    part = importlib.import_module(f".{PARTS[name]}", __package__)
-    return {
+#: Parts that go on from earlier results and write theirs while they run.
+RESUMABLE = ("deep_gcn", "architectures")
+
+
+def run_part(name: str, size: str, config: Config, *, path: Path, overwrite: bool) -> None:
+    """Run a part and write its results, with the machine and versions."""
+    header = {
         "part": name,
         "size": size,
         "repeats": config.repeats,
         "date": date.today().isoformat(),
-        **before,
-        "results": part.run(config),
+        "machine": machine(),
+        "versions": versions(),
     }
+
+    def save(results: dict[str, Any], overwrite: bool = True) -> None:
+        write_json(path, header | {"results": results}, overwrite=overwrite)
+
+    if name in RESUMABLE:
+        overwrite = True
+        earlier = _read(path, name)["results"] if path.exists() else {}
+        config = replace(config, earlier=earlier, save=save)
+    part = importlib.import_module(f".{PARTS[name]}", __package__)
+    save(part.run(config), overwrite)
 
 
 def check_names(parts: list[str], size: str) -> None:

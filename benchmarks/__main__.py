@@ -16,7 +16,7 @@ from gpcanet.utils.atomic import check_target
 from gpcanet.utils.checks import check_choice
 
 from .config import SIZES, STAGES, Config
-from .parts import FIGURES, PARTS, check_names, read_results, run_part, write_page
+from .parts import FIGURES, PARTS, RESUMABLE, check_names, read_results, run_part, write_page
 
 app = make_app("benchmarks")
 
@@ -68,6 +68,12 @@ def bench(
         bool,
         typer.Option("--again", help="Measure what earlier results of the part prediction have."),
     ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Trainings at a time of deep_gcn and architectures [one per core]."
+        ),
+    ] = None,
     page_only: Annotated[
         bool, typer.Option("--page-only", help="Only write the page from existing results.")
     ] = False,
@@ -80,6 +86,7 @@ def bench(
     """Measure speed and memory, compared with other libraries.
 
     Libraries that are not installed are skipped; pip install --group bench installs them.
+    deep_gcn and architectures go on from the results in --out; delete the file to start again.
     """
     run(
         Console(quiet=quiet, as_json=as_json),
@@ -93,6 +100,7 @@ def bench(
         methods=_listed(methods),
         stages=_listed(stages),
         again=again,
+        jobs=jobs,
         page_only=page_only,
         force=force,
         data_dir=data_dir,
@@ -117,6 +125,7 @@ def run(
     methods: tuple[str, ...],
     stages: tuple[str, ...],
     again: bool,
+    jobs: int | None,
     page_only: bool,
     force: bool,
     data_dir: Path | None,
@@ -126,15 +135,15 @@ def run(
     check_names(parts, size)
     for stage in stages:
         check_choice("stages", stage, STAGES)
-    known = read_results(out)  # damaged files are reported before measuring
+    earlier = read_results(out)  # damaged files are reported before measuring
     if page_only:
         parts = []
-        if not known:
+        if not earlier:
             raise InputError(f"folder {out} contains no results; measure first")
     out.mkdir(parents=True, exist_ok=True)
     files = {name: out / f"{name}.json" for name in parts}
-    for path in files.values():
-        check_target(path, overwrite=force)
+    for name, path in files.items():
+        check_target(path, overwrite=force or name in RESUMABLE)
 
     config = Config(
         size=SIZES[size],
@@ -146,13 +155,13 @@ def run(
         datasets=datasets,
         methods=methods,
         stages=stages,
-        known=known["prediction"]["results"] if "prediction" in known else {},
         again=again,
+        jobs=jobs,
     )
     for number, name in enumerate(parts, 1):
         console.note(f"{name} ({number} of {len(parts)})")
         # Without a progress bar, whose thread would disturb the measurement.
-        run_part(name, size, config, files[name])
+        run_part(name, size, config, path=files[name], overwrite=force)
     results = read_results(out)
     pages = write_page(results, docs or out)
     if any(name in results for name in FIGURES) and len(pages) == 1:

@@ -6,23 +6,30 @@ epochs; the epoch is selected by validation accuracy.
 
 from __future__ import annotations
 
-import json
+import os
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 
-from gpcanet.utils.atomic import atomic_file
+from gpcanet.datasets import Dataset, load, names
+from gpcanet.errors import InputError
 
-from . import child
+from .cells import train_cells
 from .config import Config
+from .prediction import FOLDER_VARIABLE, few_labels, read
 from .timing import Outcome
 
 HIDDEN, EPOCHS, PATIENCE = 64, 40, 20
 
 INITS = ("default", "orthogonal", "gpca")
+
+#: Output layers of the initialisations by ``gpca_init_``.
+HEADS = {"gpca": "ridge", "gpca, logistic": "logistic"}
 
 
 class Stack(torch.nn.Module):
@@ -98,64 +105,66 @@ ARCHITECTURES: dict[str, Any] = {
 
 
 def run(config: Config) -> dict[str, Any]:
-    """Train all networks; finished ones are kept in the working folder and reused."""
-    size = config.size
-    dataset = size.real[0] if size.real else "digits"  # digits needs no download
-    cells = list(product(ARCHITECTURES, size.architecture_depths, INITS))
-    config.log(f"training {len(cells)} networks on {dataset}")
-    folder = config.work_dir / "architectures"
-    folder.mkdir(parents=True, exist_ok=True)
-    found = []
-    for name, layers, init in cells:
-        path = (
-            folder / f"{dataset}-{name.replace(', ', '-').replace(' ', '-')}-{layers}-{init}.json"
+    """Train all networks; see ``train_cells``."""
+    rounds = [
+        (
+            [
+                {"dataset": dataset, "method": name, "layers": layers, "init": init}
+                for dataset, layers, name, init in product(
+                    datasets, config.size.architecture_depths, ARCHITECTURES, INITS
+                )
+            ],
+            seeds,
         )
-        if path.exists():
-            outcome = dict(json.loads(path.read_text()))
-        else:
-            outcome = child.run_in_process(
-                "architectures.train_one", dataset=dataset, name=name, layers=layers, init=init,
-                seeds=size.architecture_seeds, offline=config.offline,
-                data_dir=None if config.data_dir is None else str(config.data_dir),
-            )  # fmt: skip
-            if "test" in outcome:
-                with atomic_file(path, overwrite=True) as file:
-                    file.write(json.dumps(outcome).encode())
-        found.append({"method": name, "layers": layers, "init": init, **outcome})
-    return {"dataset": dataset, "cells": found}
+        for datasets, seeds in config.size.architectures
+    ]
+    return train_cells("architectures.train_one", rounds, config)
 
 
 def train_one(
-    dataset: str, name: str, layers: int, init: str, seeds: int, data_dir: str | None,
+    dataset: str,
+    method: str,
+    layers: int,
+    init: str,
+    seeds: int,
+    earlier: Outcome | None,
+    data_dir: str | None,
     offline: bool | None,
-) -> Outcome:  # fmt: skip
-    """Train one architecture with several seeds, in this process."""
-    from dataclasses import replace
-
-    from gpcanet.datasets import load
+) -> Outcome:
+    """Train one architecture with the seeds that are missing, in this process."""
     from gpcanet.nn import NodeData, Settings, gpca_init_, orthogonal_init_, train
 
     torch.set_num_threads(1)
-    data = NodeData.of(load(dataset, data_dir, offline=offline))
+    data = NodeData.of(_load(dataset, data_dir, offline))
     data = replace(data, x=data.x.to_dense())
-    results, n_set = [], ""
-    for seed in range(seeds):
+    runs, layers_set = ([], "") if earlier is None else (earlier["runs"], earlier["layers_set"])
+    for seed in range(len(runs), seeds):
         torch.manual_seed(seed)
-        model = ARCHITECTURES[name](data.x.shape[1], data.n_classes, layers)
+        model = ARCHITECTURES[method](data.x.shape[1], data.n_classes, layers)
         if init == "orthogonal":
             report = orthogonal_init_(model, data.x, data.edge_index, seed=seed)
-        elif init == "gpca":
+        elif init in HEADS:
             report = gpca_init_(
-                model, data.x, data.edge_index, head="logistic", y=data.y, train_mask=data.train,
+                model, data.x, data.edge_index, head=HEADS[init], y=data.y, train_mask=data.train,
                 val_mask=data.validation, seed=seed,
             )  # fmt: skip
         if init != "default":
-            n_set = f"{report.n_set} of {len(report)}"
-        results.append(train(model, data, Settings(epochs=EPOCHS, patience=PATIENCE, seed=seed)))
-    return {
-        "test": [result.accuracy["test"] for result in results],
-        "first": [result.curve[0]["test"] for result in results],
-        "best_epoch": [result.best_epoch for result in results],
-        "layers_set": n_set,
-        "seconds": round(sum(result.seconds for result in results), 1),
-    }
+            layers_set = f"{report.n_set} of {len(report)}"
+        result = train(model, data, Settings(epochs=EPOCHS, patience=PATIENCE, seed=seed))
+        runs.append({
+            "test": result.accuracy["test"],
+            "first": result.curve[0]["test"],
+            "best_epoch": result.best_epoch,
+            "seconds": round(result.seconds, 1),
+        })  # fmt: skip
+    return {"layers_set": layers_set, "runs": runs}
+
+
+def _load(dataset: str, data_dir: str | None, offline: bool | None) -> Dataset:
+    """A named dataset with its public split, or a graph in a file with a random split."""
+    if dataset in names():
+        return load(dataset, data_dir, offline=offline)
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder is None:
+        raise InputError(f"{FOLDER_VARIABLE} is not set")
+    return few_labels(read(Path(folder) / f"{dataset}.npz")[0], seed=0)

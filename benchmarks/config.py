@@ -42,13 +42,16 @@ class Size:
     columns_edges: int
     triad_numbers: int
     cluster_nodes: int
-    depths: Mapping[str, tuple[int, ...]]
+    # Rounds in order of importance: depths of each dataset, or datasets, and number of seeds.
+    depths: tuple[tuple[Mapping[str, tuple[int, ...]], int], ...]
     trained_depths: tuple[int, ...]
-    depth_seeds: int
+    architectures: tuple[tuple[tuple[str, ...], int], ...]
     architecture_depths: tuple[int, ...]
-    architecture_seeds: int
     tissue_spots: tuple[int, ...]
 
+
+#: Deeper networks on PubMed take hours.
+DEPTHS = {"cora": (2, 5, 15, 32, 64), "citeseer": (2, 5, 15, 32, 64), "pubmed": (2, 5, 15)}
 
 SIZES = {
     "quick": Size(
@@ -63,11 +66,10 @@ SIZES = {
         columns_edges=2_000,
         triad_numbers=200_000,
         cluster_nodes=2_000,
-        depths={"cora": (2,)},
+        depths=(({"digits": (2,)}, 1),),  # digits needs no download
         trained_depths=(3,),
-        depth_seeds=1,
+        architectures=((("digits",), 1),),
         architecture_depths=(2,),
-        architecture_seeds=1,
         tissue_spots=(400,),
     ),
     "small": Size(
@@ -82,11 +84,10 @@ SIZES = {
         columns_edges=1_000_000,
         triad_numbers=20_000_000,
         cluster_nodes=50_000,
-        depths={"cora": (2, 15)},
+        depths=(({"cora": (2, 15)}, 1),),
         trained_depths=(15,),
-        depth_seeds=1,
+        architectures=((("cora",), 1),),
         architecture_depths=(2, 8),
-        architecture_seeds=1,
         tissue_spots=(3_000, 10_000),
     ),
     "full": Size(
@@ -104,12 +105,10 @@ SIZES = {
         columns_edges=3_000_000,
         triad_numbers=40_000_000,
         cluster_nodes=500_000,
-        # Deeper networks on PubMed take hours.
-        depths={"cora": (2, 5, 15, 32, 64), "citeseer": (2, 5, 15, 32, 64), "pubmed": (2, 5, 15)},
+        depths=((DEPTHS, 3), (DEPTHS, 5), ({"pubmed": (32, 64)}, 5)),
         trained_depths=(15, 32, 64),
-        depth_seeds=3,
+        architectures=((("cora", "acm"), 1), (("cora", "acm"), 3)),
         architecture_depths=(2, 8, 16),
-        architecture_seeds=1,
         tissue_spots=(3_000, 10_000, 30_000, 100_000),
     ),
 }  # fmt: skip
@@ -129,11 +128,14 @@ class Config:
     log: Callable[[str], None]
     data_dir: Path | None = None
     offline: bool | None = None
-    # The part prediction: graphs and methods (all if empty), stages, results of an earlier run,
-    # whether to measure them again, and what stores the results so far.
+    # The part prediction: graphs and methods (all if empty), stages, whether to measure again what
+    # earlier results have.
     datasets: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     stages: tuple[str, ...] = STAGES
-    known: dict[str, Any] = field(default_factory=dict)
     again: bool = False
+    # Parts that go on from earlier results: these results, what stores those so far, and the
+    # number of trainings at a time, by default one per core.
+    earlier: Mapping[str, Any] = field(default_factory=dict)
     save: Callable[[dict[str, Any]], None] = lambda results: None
+    jobs: int | None = None

@@ -7,21 +7,17 @@ with the first seed, from the same candidates for every initialisation.
 
 from __future__ import annotations
 
-import json
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
-from gpcanet.linalg.parallel import available_cores
-from gpcanet.utils.atomic import atomic_file
-
-from . import child
+from .cells import train_cells
 from .config import Config
 from .timing import Outcome
 
 #: Initialiser of each method and its options.
 METHODS: dict[str, dict[str, Any]] = {
-    "gpca": {"init": "gpca", "head": "logistic"},
+    "gpca": {"init": "gpca", "head": "ridge"},
+    "gpca, logistic": {"init": "gpca", "head": "logistic"},
     "gpca, random output layer": {"init": "gpca"},
     "gpca, paper": {"init": "gpca", "spectrum": "paper"},
     "xavier": {"init": "xavier"},
@@ -40,57 +36,33 @@ EPOCHS, PATIENCE = 100, 40
 
 HIDDEN = 128
 
-#: Seconds after which a process is stopped.
-TIMEOUT = 7200.0
-
 
 def run(config: Config) -> dict[str, Any]:
-    """Train all networks, one process per network and core; finished cells are kept and reused."""
-    size = config.size
-    # digits needs no download
-    depths = size.depths if size.real else {"digits": size.depths["cora"]}
-    cells = [cell for dataset in depths for cell in product([dataset], depths[dataset], METHODS)]
-    config.log(f"training GCNs: {len(cells)} depths and initialisations")
-    folder = config.work_dir / "deep_gcn"
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def train(cell: tuple[str, int, str]) -> Outcome:
-        dataset, layers, method = cell
-        path = folder / f"{dataset}-{layers}-{method.replace(', ', '-').replace(' ', '-')}.json"
-        if path.exists():
-            return dict(json.loads(path.read_text()))
-        outcome = child.run_in_process(
-            "deep_gcn.train_cell", timeout=TIMEOUT, dataset=dataset, layers=layers, method=method,
-            seeds=size.depth_seeds,
-            data_dir=None if config.data_dir is None else str(config.data_dir),
-            offline=config.offline,
-        )  # fmt: skip
-        if "runs" in outcome:
-            with atomic_file(path, overwrite=True) as file:
-                file.write(json.dumps(outcome).encode())
-        config.log(f"{dataset}, {layers} layers, {method}: {_summary(outcome)}")
-        return outcome
-
-    with ThreadPoolExecutor(available_cores()) as pool:
-        outcomes = list(pool.map(train, cells))
-    return {
-        "cells": [
-            {"dataset": dataset, "layers": layers, "method": method, **outcome}
-            for (dataset, layers, method), outcome in zip(cells, outcomes, strict=True)
-        ]
-    }
-
-
-def _summary(outcome: Outcome) -> str:
-    if "runs" not in outcome:
-        return str(outcome)
-    return ", ".join(f"{run['test']:.3f}" for run in outcome["runs"])
+    """Train all networks; see ``train_cells``."""
+    rounds = [
+        (
+            [
+                {"dataset": dataset, "layers": layers, "method": method}
+                for dataset, of_dataset in depths.items()
+                for layers, method in product(of_dataset, METHODS)
+            ],
+            seeds,
+        )
+        for depths, seeds in config.size.depths
+    ]
+    return train_cells("deep_gcn.train_cell", rounds, config)
 
 
 def train_cell(
-    dataset: str, layers: int, method: str, seeds: int, data_dir: str | None, offline: bool | None
+    dataset: str,
+    layers: int,
+    method: str,
+    seeds: int,
+    earlier: Outcome | None,
+    data_dir: str | None,
+    offline: bool | None,
 ) -> Outcome:
-    """Select the settings with seed 0, and train with all seeds, in this process."""
+    """Select the settings with seed 0, and train with the other seeds, in this process."""
     import torch
 
     from gpcanet.datasets import load
@@ -98,19 +70,28 @@ def train_cell(
 
     torch.set_num_threads(1)
     data = NodeData.of(load(dataset, data_dir, offline=offline))
+    found = _select(data, layers, method) if earlier is None else earlier
+    settings = (found["lr"], found["dropout"], found["weight_decay"])
+    others = [
+        _train(data, layers, method, *settings, seed) for seed in range(len(found["runs"]), seeds)
+    ]
+    return found | {"runs": [*found["runs"], *others]}
+
+
+def _select(data: Any, layers: int, method: str) -> Outcome:
+    """The settings with the best validation accuracy of seed 0, and its run."""
     ranks: list[float] = []
     candidates = [
         (_train(data, layers, method, lr, *regularization, 0, ranks), lr, *regularization)
         for lr, regularization in product(LEARNING_RATES, REGULARIZATIONS)
     ]
     first, lr, dropout, decay = max(candidates, key=lambda candidate: candidate[0]["validation"])
-    others = [_train(data, layers, method, lr, dropout, decay, seed) for seed in range(1, seeds)]
     return {
         "lr": lr,
         "dropout": dropout,
         "weight_decay": decay,
         "ranks": [round(rank, 2) for rank in ranks[: layers - 1]],
-        "runs": [first, *others],
+        "runs": [first],
     }
 
 

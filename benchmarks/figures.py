@@ -12,6 +12,7 @@ COLORS = ("#D55E00", "#0072B2", "#999999", "#56B4E9")
 #: Colour and line style of each initialisation.
 INITS = {
     "gpca": ("#c0392b", "-"),
+    "gpca, logistic": ("#c0392b", ":"),
     "gpca, random output layer": ("#c0392b", "--"),
     "gpca, paper": ("#e59866", "-"),
     "orthogonal": ("#27ae60", "-"),
@@ -20,6 +21,10 @@ INITS = {
     "he": ("#2980b9", "-"),
     "xavier": ("#2c3e50", "-"),
 }
+
+
+#: Initialisations that differ from gpca in the output layer only.
+SAME_RANKS = ("gpca, logistic", "gpca, random output layer")
 
 
 def draw_growth(results: dict[str, Any], file: IO[bytes]) -> None:
@@ -56,7 +61,7 @@ def draw_deep_gcn(results: dict[str, Any], file: IO[bytes]) -> None:
     own = [cell for cell in cells if cell["dataset"] == datasets[0]]
     deepest = max(cell["layers"] for cell in own)
     for cell in own:
-        if cell["layers"] == deepest and cell["method"] != "gpca, random output layer":
+        if cell["layers"] == deepest and cell["method"] not in SAME_RANKS:
             color, style = INITS[cell["method"]]
             layers = np.arange(1, len(cell["ranks"]) + 1)
             axes[0][0].plot(layers, cell["ranks"], style, color=color, label=cell["method"])

@@ -208,18 +208,32 @@ def _deep_gcn(results: Results) -> str:
 
 
 def _architectures(results: Results) -> str:
-    cells = {(c["method"], c["layers"], c["init"]): c for c in results["cells"] if "test" in c}
-    rows = []
-    for method, layers in dict.fromkeys(key[:2] for key in cells):
-        own = [cells.get((method, layers, init)) for init in ("default", "orthogonal", "gpca")]
-        accuracy = [
-            "" if cell is None else f"{100 * statistics.fmean(cell['test']):.1f}" for cell in own
-        ]
-        first = "" if own[2] is None else f"{100 * statistics.fmean(own[2]['first']):.1f}"
-        layers_set = "" if own[2] is None else own[2]["layers_set"]
-        rows.append((method, str(layers), *accuracy, first, layers_set))
-    header = ("architecture", "layers", "own", "orthogonal", "gpca", "gpca, epoch 0", "layers set")
-    return markdown_table(header, rows)
+    names = ("dataset", "method", "layers")
+    rows: dict[tuple[Any, ...], dict[str, Results]] = {}
+    for cell in results["cells"]:
+        if "runs" in cell:
+            rows.setdefault(tuple(cell[name] for name in names), {})[cell["init"]] = cell
+    table = []
+    for (dataset, method, layers), cells in rows.items():
+        inits = ("default", "orthogonal", "gpca, logistic", "gpca")
+        accuracy = [_mean(cells.get(init), "test") for init in inits]
+        own = cells.get("gpca")
+        layers_set = "" if own is None else own["layers_set"]
+        table.append((dataset, method, str(layers), *accuracy, _mean(own, "first"), layers_set))
+    header = (
+        "dataset", "architecture", "layers", "own", "orthogonal", "gpca, logistic", "gpca",
+        "gpca, epoch 0", "layers set",
+    )  # fmt: skip
+    return markdown_table(header, table)
+
+
+def _mean(cell: Results | None, name: str) -> str:
+    """Mean of the runs of a cell in %, with the standard deviation if there are several."""
+    if cell is None:
+        return ""
+    values = [100 * run[name] for run in cell["runs"]]
+    sd = f" ({statistics.stdev(values):.1f})" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.1f}{sd}"
 
 
 def _prediction(results: Results) -> str:

@@ -50,8 +50,12 @@ FIGURES: dict[str, tuple[str, Callable[[dict[str, Any], IO[bytes]], None]]] = {
 }
 
 
-def run_part(name: str, size: str, config: Config, path: Path) -> None:
-    """Write the results of a part, with the machine and versions."""
+#: Parts that go on from earlier results and write theirs while they run.
+RESUMABLE = ("prediction", "deep_gcn", "architectures")
+
+
+def run_part(name: str, size: str, config: Config, *, path: Path, overwrite: bool) -> None:
+    """Run a part and write its results, with the machine and versions."""
     header = {
         "part": name,
         "size": size,
@@ -61,11 +65,15 @@ def run_part(name: str, size: str, config: Config, path: Path) -> None:
         "versions": versions(),
     }
 
-    def save(results: dict[str, Any]) -> None:
-        write_json(path, header | {"results": results}, overwrite=True)
+    def save(results: dict[str, Any], overwrite: bool = True) -> None:
+        write_json(path, header | {"results": results}, overwrite=overwrite)
 
+    if name in RESUMABLE:
+        overwrite = True
+        earlier = _read(path, name)["results"] if path.exists() else {}
+        config = replace(config, earlier=earlier, save=save)
     part = importlib.import_module(f".{PARTS[name]}", __package__)
-    save(part.run(replace(config, save=save)))
+    save(part.run(config), overwrite)
 
 
 def check_names(parts: list[str], size: str) -> None:

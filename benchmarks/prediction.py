@@ -64,7 +64,7 @@ BUSY_PROGRAM = "while True: sum(range(100_000))"
 
 def run(config: Config) -> dict[str, Any]:
     graphs, skipped = published(config)
-    results: dict[str, Any] = {"graphs": {}, "generated": {}, "busy": {}, **config.known}
+    results: dict[str, Any] = {"graphs": {}, "generated": {}, "busy": {}, **config.earlier}
     results["graphs"].update(skipped)
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder is None and not results["graphs"]:

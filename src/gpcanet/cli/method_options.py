@@ -146,7 +146,7 @@ class NetworkSettings:
         option(
             METHOD,
             "--init",
-            help="Initial weights: gpca, xavier, he, orthogonal, lsuv, virgo or spog.",
+            help="Initial weights: gpca, xavier, he, orthogonal, lsuv, virgo, spog or ginit.",
         ),
     ] = "gpca"
     spectrum: Annotated[
@@ -155,8 +155,8 @@ class NetworkSettings:
     ] = "auto"
     head: Annotated[
         str,
-        option(METHOD, "--head", help="Output layer for gpca: logistic, ridge or none (random)."),
-    ] = "logistic"
+        option(METHOD, "--head", help="Output layer for gpca: ridge, logistic or none (random)."),
+    ] = "ridge"
     layers: Annotated[int, option(METHOD, "--layers", "-L", help="Number of layers.")] = 2
     hidden: Annotated[int, option(METHOD, "--hidden", help="Width of the hidden layers.")] = 128
     dropout: Annotated[float, option(METHOD, "--dropout", help="Dropout probability.")] = 0.5

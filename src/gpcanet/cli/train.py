@@ -11,6 +11,7 @@ from ..datasets import Dataset
 from ..errors import InputError
 from ..files import write_predictions
 from ..utils.available_memory import available_bytes
+from ..utils.checks import check_choice
 from .classification_report import ClassificationReport
 from .console import Console
 from .holdout import TEST_SHARE, VALIDATION_SHARE, check_labelled, hold_out
@@ -114,7 +115,8 @@ def run(
 
 
 def _init_settings(network: NetworkSettings) -> dict[str, Any]:
-    """Settings of ``gpca_init_``; the names of heads are checked there."""
+    """Settings of ``gpca_init_``."""
+    check_choice("head", network.head, ("ridge", "logistic", "none"))
     spectrum: str | float = network.spectrum
     if spectrum not in ("auto", "paper"):
         try:

@@ -9,7 +9,7 @@ from .conv import GCNConv, GPCAConv
 from .init.effective_rank import effective_rank
 from .init.gpca import gpca_init_
 from .init.lsuv import lsuv_init_
-from .init.random import he_init_, orthogonal_init_, xavier_init_
+from .init.random import g_init_, he_init_, orthogonal_init_, xavier_init_
 from .init.report import InitReport, LayerReport
 from .init.rules import register_layer
 from .init.spog import spog_init_
@@ -38,6 +38,7 @@ __all__ = [
     "TrainingDivergedError",
     "TrainingResult",
     "effective_rank",
+    "g_init_",
     "gpca_init_",
     "he_init_",
     "load_model",

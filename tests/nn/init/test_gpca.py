@@ -12,6 +12,7 @@ from truth import dense_P
 from gpcanet.nn import (
     GCN,
     InitReport,
+    g_init_,
     gpca_init_,
     he_init_,
     orthogonal_init_,
@@ -277,7 +278,7 @@ def test_reasons_why_layers_are_not_set(x, edge_index):
         "several_aggregators": "",
         "skipped": "skipped on request",
         "normalizing": "",
-        "head": "an output layer; head='logistic' sets it from labels",
+        "head": "an output layer; head='ridge' sets it from labels",
     }
     changed = {
         k.split(".")[0] for k, v in model.state_dict().items() if not torch.equal(v, before[k])
@@ -401,7 +402,7 @@ def test_model_without_a_layer_to_set_is_an_error(x, edge_index):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("init", [xavier_init_, he_init_, orthogonal_init_])
+@pytest.mark.parametrize("init", [xavier_init_, he_init_, orthogonal_init_, g_init_])
 def test_random_weights_depend_on_seed(name, init, x, edge_index):
     model, again, other = (make_model(name) for _ in range(3))
     report = init(model, x.float(), edge_index, seed=1)
@@ -423,6 +424,8 @@ def test_random_weights_have_the_expected_scale():
     assert model.convs[0].lin.weight.std().item() == pytest.approx(np.sqrt(2 / 500), rel=0.02)
     he_init_(model)
     assert model.convs[0].lin.weight.std().item() == pytest.approx(np.sqrt(2 / 400), rel=0.02)
+    g_init_(model)
+    assert model.convs[0].lin.weight.std().item() == pytest.approx(np.sqrt(4 / 400), rel=0.02)
     orthogonal_init_(model)
     weight = model.convs[0].lin.weight
     torch.testing.assert_close(weight @ weight.T, 2 * torch.eye(100), atol=1e-4, rtol=0)

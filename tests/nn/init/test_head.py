@@ -10,7 +10,9 @@ from deep_models import WIDTH, Stack
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss
 
 from gpcanet.errors import InputError
 from gpcanet.nn import GCN, gpca_init_
@@ -51,7 +53,8 @@ def test_logistic_head_of_a_convolution_is_the_regression_of_sklearn(x, edge_ind
     with torch.no_grad():
         output = model(x, edge_index).numpy()
     candidates = [
-        LogisticRegression(C=C, max_iter=1000).fit(F[train] / scale, y[mask]) for C in PENALTIES
+        LogisticRegression(C=C, max_iter=1000).fit(F[train] / scale, y[mask])
+        for C in PENALTIES["logistic"]
     ]
     differences = [
         np.abs(candidate.decision_function(F / scale) - output).max() for candidate in candidates
@@ -103,7 +106,10 @@ def test_ridge_head_for_several_continuous_targets(x, edge_index, mask):
     gpca_init_(model, x, edge_index, head="ridge", y=targets, train_mask=mask, val_mask=~mask)
     F = hidden_features(model, x, edge_index).numpy()
     scale = np.sqrt(np.mean(F[mask.numpy()] ** 2))
-    fits = [Ridge(1 / C).fit(F[mask] / scale, targets[mask]).predict(F / scale) for C in PENALTIES]
+    fits = [
+        Ridge(1 / C).fit(F[mask] / scale, targets[mask]).predict(F / scale)
+        for C in PENALTIES["ridge"]
+    ]
     errors = [np.mean((fit - targets.numpy())[~mask.numpy()] ** 2) for fit in fits]
     with torch.no_grad():
         output = model(x, edge_index).numpy()
@@ -129,6 +135,52 @@ def test_two_classes_and_ridge_on_classes(x, edge_index, y, mask):
         with torch.no_grad():
             predicted = model(x.float(), edge_index).argmax(1)
         assert (predicted == (y > 0))[mask].double().mean() > 0.8
+
+
+@given(data=st.data())
+@examples(30)
+def test_property_penalty_of_ridge_has_the_best_calibrated_likelihood(data):
+    """Sklearn's ridge regressions, with a logistic regression on their scores as calibration."""
+    k = data.draw(st.integers(2, 4))
+    random = np.random.default_rng(data.draw(st.integers(0, 10_000)))
+    y = np.arange(80) % k
+    F = random.normal(size=(80, 30)) + data.draw(st.floats(0.2, 1)) * np.eye(30)[y]
+    train, held_out = np.arange(40), np.arange(40, 80)
+    head = OutputHead.of("ridge", y, train, held_out)
+    weight, intercept = head.fit("a", torch.from_numpy(F), k, has_bias=True)
+    scale, losses, differences = np.sqrt(np.mean(F[train] ** 2)), [], []
+    for penalty in PENALTIES["ridge"]:
+        ridge = Ridge(1 / penalty).fit(F[train] / scale, np.eye(k)[y[train]])
+        scores = ridge.predict(F / scale)
+        factors = 2.0 ** np.arange(0, 6.1, 0.1)
+        losses.append(min(log_loss(y[held_out], softmax(f * scores[held_out], 1)) for f in factors))
+        differences.append(np.abs(scores - F @ weight - intercept).max())
+    chosen = int(np.argmin(differences))
+    assert differences[chosen] < 1e-8
+    assert losses[chosen] <= min(losses) + 0.02  # the factors tried have steps of 2
+
+
+@pytest.mark.parametrize("head", ["logistic", "ridge"])
+@pytest.mark.parametrize("width", [5, 7, 9, 10])
+def test_narrow_hidden_layer_keeps_all_classes(head, width):
+    """Five classes pass a hidden layer that is too narrow for them as pairs of eigenvectors."""
+    random = np.random.default_rng(0)
+    y = torch.arange(200) % 5
+    noise = random.normal(size=(200, 20)) * np.linspace(6, 0.3, 20)  # hides the classes
+    x = torch.from_numpy(noise + np.pad(np.eye(5), ((0, 0), (15, 0)))[y] * 5).float()
+    layers = torch.nn.Linear(20, width), torch.nn.ReLU(), torch.nn.Linear(width, 5)
+    model = torch.nn.Sequential(*layers)
+    report = gpca_init_(model, x, head=head, y=y, train_mask=torch.arange(100))
+    with torch.no_grad():
+        hidden = layers[0](x)
+        accuracy = (model(x).argmax(1) == y)[100:].double().mean()
+    if width >= 9:  # five pairs of eigenvectors
+        assert report["0"].reason == ""
+    else:
+        assert "too narrow" in report["0"].reason
+        assert accuracy > 0.9
+        assert hidden[:, :5].square().mean().sqrt() == pytest.approx(0.1, rel=1e-4)
+        torch.testing.assert_close(hidden[:, 5:], -hidden[:, : width - 5])
 
 
 def test_layer_without_bias_and_labels_outside_of_the_mask_are_not_used(x, edge_index, y, mask):

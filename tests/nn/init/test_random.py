@@ -7,6 +7,7 @@ from deep_models import MODELS, make_model
 
 from gpcanet.errors import UserError
 from gpcanet.nn import (
+    g_init_,
     gpca_init_,
     he_init_,
     lsuv_init_,
@@ -16,8 +17,8 @@ from gpcanet.nn import (
     xavier_init_,
 )
 
-INITS = (xavier_init_, he_init_, orthogonal_init_, lsuv_init_, virgo_init_, spog_init_)
-WITH_A_PASS = INITS[3:]
+WITH_A_PASS = (lsuv_init_, virgo_init_, spog_init_)
+INITS = (xavier_init_, he_init_, orthogonal_init_, g_init_, *WITH_A_PASS)
 
 
 def state_of(model):

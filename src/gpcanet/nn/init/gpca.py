@@ -90,9 +90,11 @@ def gpca_init_(
         use differences (see Notes) and whose F has an effective rank below a quarter of the
         number of directions. ``"paper"`` is the initialisation of the paper: orthonormal weights,
         no differences, biases unchanged.
-    head : {"logistic", "ridge"}, optional
-        Set the output layer to a logistic or ridge regression from its input to the labels of the
-        training nodes, so that the model predicts before the first epoch.
+    head : {"ridge", "logistic"}, optional
+        Set the output layer to a ridge or logistic regression from its input to the labels of the
+        training nodes, so that the model predicts before the first epoch. A ridge regression
+        leaves more to the training. A hidden layer with fewer directions than the labels have
+        classes is set by the same regression.
     train_mask : Tensor of shape (n_nodes,), optional
         Training nodes, as a mask or as positions. Required for ``head``; labels of other nodes are
         not used.

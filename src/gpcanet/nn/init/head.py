@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -24,8 +25,15 @@ HeadKind = Literal["logistic", "ridge"]
 
 HEADS = ("logistic", "ridge")
 
-#: Inverse strengths of the L2 penalty, for features of root mean square 1.
-PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
+#: Inverse strengths of the L2 penalty, for features of root mean square 1. The best one of a ridge
+#: regression is a narrower optimum.
+PENALTIES: dict[HeadKind, tuple[float, ...]] = {
+    "logistic": (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0),
+    "ridge": (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0, 10.0, 100.0),
+}
+
+#: Factors of the scores of a ridge regression for classes, of which the best one counts.
+FACTORS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 #: Folds of the cross-validation that chooses the penalty without validation nodes.
 N_FOLDS = 5
@@ -95,6 +103,11 @@ class OutputHead:
         return self.y.ndim == 1
 
     @property
+    def n_outputs(self) -> int:
+        """Number of classes or of columns of y."""
+        return int(self._known.max()) + 1 if self.has_classes else self.y.shape[1]
+
+    @property
     def _known(self) -> np.ndarray:
         return self.y[np.concatenate([self.train, self.validation])]
 
@@ -110,7 +123,8 @@ class OutputHead:
         """Regress the labels of the training rows on F, the input of an output layer.
 
         The penalty has the smallest loss on the validation rows, or in a cross-validation on the
-        training rows.
+        training rows. For classes it is the cross-entropy; as the scores of a ridge regression are
+        no logits, they are multiplied by the best factor before.
         """
         self._check_layer(layer, F.shape[0], n_out)
         used = np.concatenate([self.train, self.validation])
@@ -122,15 +136,17 @@ class OutputHead:
         rows /= scale
         splits = list(self._splits(y))
 
+        factors = FACTORS if self.regression == "ridge" and self.has_classes else (1.0,)
+
         def held_out_loss(penalty: float) -> float:
-            losses = []
+            losses = np.zeros(len(factors))
             for train, held_out in splits:
                 fitted = self._regress(rows[train], y[train], penalty, has_bias)
                 scores = rows[held_out] @ fitted.weight + fitted.intercept
-                losses.append(self._loss(scores, y[held_out]))
-            return float(np.mean(losses))
+                losses += [self._loss(factor * scores, y[held_out]) for factor in factors]
+            return float(losses.min())
 
-        penalty = min(PENALTIES, key=held_out_loss) if splits else 1.0
+        penalty = min(PENALTIES[self.regression], key=held_out_loss) if splits else 1.0
         train = slice(len(self.train))
         weight, intercept = self._regress(rows[train], y[train], penalty, has_bias)
         return Weights(weight / scale, intercept)
@@ -153,10 +169,9 @@ class OutputHead:
                 f"layer {layer} has one output, but y holds class codes; use one output per class, "
                 f"or give y as a float column of zeros and ones"
             )
-        n_classes = int(self._known.max()) + 1
-        if n_classes > n_out:
+        if self.n_outputs > n_out:
             raise InputError(
-                f"y has class {n_classes - 1}, but layer {layer} has {n_out} outputs; use one "
+                f"y has class {self.n_outputs - 1}, but layer {layer} has {n_out} outputs; use one "
                 f"output per class"
             )
         missing = np.setdiff1d(np.arange(n_out), self.y[self.train])
@@ -197,12 +212,13 @@ class OutputHead:
         return Weights(np.hstack([-weight, weight]) / 2, np.append(-intercept, intercept) / 2)
 
     def _loss(self, scores: np.ndarray, y: np.ndarray) -> float:
+        if self.has_classes:
+            codes = y.argmax(axis=1) if y.ndim == 2 else y
+            of_class = scores[np.arange(len(codes)), codes]
+            return float(np.mean(logsumexp(scores, axis=1) - of_class))
         if self.regression == "ridge":
             return float(np.mean(np.square(scores - y)))
-        if not self.has_classes:
-            return float(np.mean(np.logaddexp(0, scores) - y * scores))
-        scores = scores - scores.max(axis=1, keepdims=True)
-        return float(np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(y)), y]))
+        return float(np.mean(np.logaddexp(0, scores) - y * scores))
 
 
 def _to_rows(mask: Any, n_rows: int, name: str) -> np.ndarray:

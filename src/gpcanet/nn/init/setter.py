@@ -17,7 +17,13 @@ from torch import Tensor
 from ...errors import InputError
 from ..tensors import is_sparse
 from .effective_rank import effective_rank
-from .eigenvectors import are_pairs, layer_eigenvectors, mixing_matrix, pair_differences
+from .eigenvectors import (
+    OUTPUT_SIZE,
+    are_pairs,
+    layer_eigenvectors,
+    mixing_matrix,
+    pair_differences,
+)
 from .head import OutputHead
 from .linear_part import LinearPart, check_finite, parts_of, read_features, row_norm
 from .report import InitReport, LayerReport
@@ -189,7 +195,7 @@ class LayerSetter:
         part = LinearPart(name, layer, rule, read_features(first), args, kwargs)
         report = LayerReport(name, kind, part.in_channels, part.out_channels)
         if name in self.outputs and self.head is None:
-            return replace(report, reason="an output layer; head='logistic' sets it from labels")
+            return replace(report, reason="an output layer; head='ridge' sets it from labels")
         biases, intercept = find_biases(layer, rule), None
         if name in self.outputs and self.head is not None:
             if not rule.is_linear:
@@ -203,6 +209,10 @@ class LayerSetter:
             values, intercept = self.head.fit(name, F, part.width, has_bias=has_bias)
             values, intercept = values[None], intercept if has_bias else None
             report = replace(report, is_set=True, reason=f"{self.head.regression} regression")
+        elif self.head is not None and self._is_bottleneck(layer, rule, part):
+            values, intercept = self._regression_weights(name, part, biases)
+            reason = f"{self.head.regression} regression, as it is too narrow for eigenvectors"
+            report = replace(report, is_set=True, reason=reason)
         else:
             values, kept = self._eigenvector_weights(name, layer, rule, part)
             biases = [] if self.spectrum == "paper" else biases
@@ -215,6 +225,36 @@ class LayerSetter:
             biases[0].copy_(torch.from_numpy(intercept))
         self.written |= part.weights.keys()
         return report
+
+    def _is_bottleneck(self, layer: Any, rule: Rule, part: LinearPart) -> bool:
+        """Whether a hidden layer has fewer directions than the labels have columns.
+
+        The leading eigenvectors, which do not depend on the labels, would then lose classes.
+        """
+        assert self.head is not None
+        n_outputs, n_rows = self.head.n_outputs, part.H.shape[0]
+        is_single = rule.is_linear and part.n_stacks == concatenated_heads(layer) == 1
+        is_narrow = (part.width + 1) // 2 < n_outputs <= part.width
+        has_pairs = self.pairs and rule.pairs and self.spectrum != "paper"
+        return has_pairs and is_single and is_narrow and n_rows == len(self.head.y)
+
+    def _regression_weights(
+        self, name: str, part: LinearPart, biases: list[torch.nn.Parameter]
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the regression of the labels as weights of a hidden layer, and its intercept.
+
+        The scores are followed by as many of their negatives as fit, and have size OUTPUT_SIZE.
+        """
+        assert self.head is not None
+        has_bias = bool(biases) and biases[0].numel() == part.width
+        F = part.aggregate(part.H)
+        fitted = self.head.fit(name, F, self.head.n_outputs, has_bias=has_bias)
+        scores = F.double().cpu().numpy() @ fitted.weight + fitted.intercept
+        size = np.sqrt(np.mean(np.square(scores))) / OUTPUT_SIZE or 1.0
+        values, intercept = (
+            np.concatenate([block, -block], axis=-1)[..., : part.width] / size for block in fitted
+        )
+        return values[None], intercept if has_bias else None
 
     def _eigenvector_weights(
         self, name: str, layer: Any, rule: Rule, part: LinearPart

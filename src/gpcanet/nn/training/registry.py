@@ -17,7 +17,7 @@ from ..dropout import Dropout
 from ..init.gpca import gpca_init_
 from ..init.head import HeadKind
 from ..init.lsuv import lsuv_init_
-from ..init.random import he_init_, orthogonal_init_, xavier_init_
+from ..init.random import g_init_, he_init_, orthogonal_init_, xavier_init_
 from ..init.report import InitReport
 from ..init.rules import find_layers
 from ..init.spog import spog_init_
@@ -93,6 +93,7 @@ INITS: dict[str, Callable[..., InitReport]] = {
     "lsuv": lsuv_init_,
     "virgo": virgo_init_,
     "spog": spog_init_,
+    "ginit": g_init_,
 }
 
 

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
         load_model,
         save_model,
     )
+    from .explorer import Explorer, explore
     from .graph import Graph, GraphWarning
 
 __all__ = [
     "GPCA",
+    "Explorer",
     "GPCAClassifier",
     "GPCAMultiLabelClassifier",
     "GPCAPath",
@@ -33,11 +35,13 @@ __all__ = [
     "GraphImputer",
     "GraphWarning",
     "__version__",
+    "explore",
     "load_model",
     "save_model",
 ]
 
 _HOME = {
+    "Explorer": "explorer",
     "GPCA": "estimators.gpca",
     "GPCAClassifier": "estimators.classifier",
     "GPCAMultiLabelClassifier": "estimators.multilabel",
@@ -46,6 +50,7 @@ _HOME = {
     "Graph": "graph",
     "GraphImputer": "estimators.imputer",
     "GraphWarning": "graph",
+    "explore": "explorer",
     "load_model": "estimators.serialization",
     "save_model": "estimators.serialization",
 }

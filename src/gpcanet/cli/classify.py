@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets import Dataset
+from ..datasets.splits import TEST_SHARE, hold_out
 from ..errors import InputError
 from ..estimators.classifier import GPCAClassifier
 from ..estimators.memory_estimate import memory_note
@@ -18,7 +19,7 @@ from ..files import write_predictions
 from .classification_report import ClassificationReport
 from .console import Console
 from .feature_names import store_feature_names
-from .holdout import TEST_SHARE, check_labelled, hold_out
+from .holdout import check_labelled
 from .metrics import CLASS_METRICS, check_metric, scores
 from .networks import is_network_file, load_network, predict_by_network
 from .new_nodes import load_for_model

@@ -309,6 +309,53 @@ class RegressSettings:
 
 
 @dataclass(frozen=True)
+class ExploreSettings:
+    """Settings of ``explore``; fields are named as the parameters of GPCAPath."""
+
+    n_components: Annotated[
+        int | None, option(METHOD, "--components", "-k", help="Number of components [64].")
+    ] = None
+    alphas: Annotated[
+        list[float] | None,
+        option(
+            METHOD,
+            "--alpha",
+            "-a",
+            metavar="<float>",
+            help="Strength of graph regularisation; repeat it for several [seven from 0 to 50].",
+        ),
+    ] = None
+    betas: Annotated[
+        list[float] | None,
+        option(
+            METHOD,
+            "--beta",
+            "-b",
+            metavar="<float>",
+            help="Weight of labels, 0 to 1; repeat it for several [0, 0.2 and 0.5].",
+        ),
+    ] = None
+    normalization: Normalization = None
+
+
+@dataclass(frozen=True)
+class PageSettings:
+    """What the page of ``explore`` shows."""
+
+    layout: Annotated[
+        str,
+        option(
+            METHOD,
+            "--layout",
+            help="pca (first two components), tsne, or auto: tsne up to 5,000 nodes.",
+        ),
+    ] = "auto"
+    max_nodes: Annotated[
+        int, option(METHOD, "--max-nodes", help="Nodes on the page; a random sample beyond.")
+    ] = 200_000
+
+
+@dataclass(frozen=True)
 class ClassMetric:
     """Score of predicted classes."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets import Dataset
+from ..datasets.splits import TEST_SHARE
 from ..errors import InputError
 from ..estimators.memory_estimate import memory_note
 from ..estimators.regressor import GPCARegressor
@@ -15,7 +16,7 @@ from ..estimators.serialization import load_model, save_model
 from ..files import write_values
 from .console import Console
 from .feature_names import store_feature_names
-from .holdout import TEST_SHARE, check_labelled, hold_out_values
+from .holdout import check_labelled, hold_out_values
 from .metrics import NUMBER_METRICS, check_metric
 from .networks import is_network_file
 from .new_nodes import load_for_model

@@ -28,13 +28,18 @@ def write_tensor_file(
     path: Path, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], *, overwrite: bool
 ) -> None:
     """Write the file completely or not at all. Keys of the header must be strings."""
-    from safetensors.numpy import save
-
     header = {**header, "format": FORMAT_VERSION, "gpcanet": __version__}
     header["sha256"] = digest(header, arrays)
-    content = save(dict(arrays), metadata={_HEADER: json.dumps(header)})
+    content = tensor_bytes(header, arrays)
     with atomic_file(path, overwrite=overwrite) as file:
         file.write(content)
+
+
+def tensor_bytes(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays and a JSON header in the format of safetensors."""
+    from safetensors.numpy import save
+
+    return bytes(save(dict(arrays), metadata={_HEADER: json.dumps(header)}))
 
 
 def read_tensor_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -102,6 +102,5 @@ def feature_weights(path: GPCAPath, pairs: list[tuple[float, float]]) -> Feature
 
 def columns(X: Any, features: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     """These columns of some rows of X, one row per column."""
-    if sp.issparse(X):
-        return np.asarray(X.tocsc()[:, features].tocsr()[nodes].T.toarray(), np.float32)
-    return np.ascontiguousarray(np.asarray(X)[:, features][nodes].T, np.float32)
+    chosen = X.tocsc()[:, features].toarray() if sp.issparse(X) else X[:, features]
+    return np.asarray(chosen[nodes].T, np.float32)

@@ -39,7 +39,9 @@ def tensor_bytes(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) ->
     """Arrays and a JSON header in the format of safetensors."""
     from safetensors.numpy import save
 
-    return bytes(save(dict(arrays), metadata={_HEADER: json.dumps(header)}))
+    # safetensors writes the memory of an array in Fortran order as if it were in C order.
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return bytes(save(contiguous, metadata={_HEADER: json.dumps(header)}))
 
 
 def read_tensor_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

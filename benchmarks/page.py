@@ -241,6 +241,26 @@ def _prediction(results: Results) -> str:
     return markdown_table(("", *methods), rows)
 
 
+def _explore(results: Results) -> str:
+    rows = []
+    for graph in results["graphs"].values():
+        for name, found in graph["methods"].items():
+            if "frames_per_second" not in found:
+                continue
+            has_build = "seconds" in found
+            rows.append((
+                f"{graph['nodes']:,} nodes: {name}",
+                {"tsne": "t-SNE", "pca": "components"}.get(found.get("layout", ""), ""),
+                f"{seconds(found['seconds'])} ({seconds(found['cpu'])})" if has_build else "",
+                f"{found['bytes'] / 1e6:.1f} MB",
+                seconds(found["open_seconds"]),
+                f"{found['frames_per_second']:.2g}",
+                seconds(found["hover_seconds"]) if has_build else "",
+            ))  # fmt: skip
+    header = ("", "layout", "built in (CPU)", "file", "opened in", "frames per second", "hover")
+    return markdown_table(header, rows)
+
+
 def _listed(numbers: Iterable[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
 
@@ -262,4 +282,5 @@ TABLES = {
     "cluster_gcn": _cluster_gcn,
     "deep_gcn": _deep_gcn,
     "architectures": _architectures,
+    "explore": _explore,
 }

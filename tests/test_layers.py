@@ -91,6 +91,7 @@ CHECKOUT = PACKAGE.parents[1]
 LAYERS = [
     ("benchmarks", "reproduction"),
     ("gpcanet.cli", "gpcanet.__main__"),
+    ("gpcanet.explorer",),
     ("gpcanet.nn",),
     ("gpcanet.estimators",),
     ("gpcanet.files",),
@@ -106,6 +107,7 @@ SEPARATE = [
     ("gpcanet.estimators", "gpcanet.files"),
     ("gpcanet.estimators", "gpcanet.datasets"),
     ("gpcanet.nn", "gpcanet.files"),
+    ("gpcanet.explorer", "gpcanet.nn"),
 ]
 
 #: Packages that only some modules may import.
@@ -117,7 +119,8 @@ RESERVED = {
     ("safetensors",): ("gpcanet.utils.tensor_file",),
     ("torch", "torch_geometric"): ("gpcanet.nn", "benchmarks", "reproduction"),
     ("pymetis",): ("gpcanet.nn",),
-    ("sknetwork", "GraphPCA"): ("benchmarks",),
+    ("sknetwork", "GraphPCA", "bokeh"): ("benchmarks",),
+    ("selenium",): ("benchmarks.browser",),
 }
 
 

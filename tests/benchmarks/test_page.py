@@ -193,6 +193,27 @@ FOUND = {
             },
         ],
     },
+    "explore": {
+        "features": 64,
+        "graphs": {
+            "3000": {
+                "nodes": 3000,
+                "edges": 15000,
+                "methods": {
+                    "gpcanet explore": {
+                        "layout": "tsne",
+                        "seconds": 30.0,
+                        "cpu": 40.0,
+                        "bytes": 600_000,
+                        "open_seconds": 0.5,
+                        "frames_per_second": 59.9,
+                        "hover_seconds": 1e-5,
+                    },
+                    "Bokeh": {"bytes": 2_300_000, "open_seconds": 0.8, "frames_per_second": 14.53},
+                },
+            }
+        },
+    },
 }
 
 
@@ -247,6 +268,8 @@ def test_page_has_machine_numbers_ratios_and_omissions():
         "| 1,000 | 100 ms, 0.01 GiB | 300 ms, 0.02 GiB |",
         "| 1,000,000 | 1 s, 0.10 GiB | - |",
         "| GPCA, exact | 1.01 | 0.98 | 4 |",
+        "| 3,000 nodes: gpcanet explore | t-SNE | 30 s (40 s) | 0.6 MB | 500 ms | 60 | 10 us |",
+        "| 3,000 nodes: Bokeh | | | 2.3 MB | 800 ms | 15 | |",
     ):
         assert row in text.splitlines(), row
     assert "84.9 % in 3 s" in text

@@ -143,6 +143,7 @@ def write_webgl(file: Path, layouts: np.ndarray, y: np.ndarray) -> None:
 
 def write_bokeh(file: Path, layouts: np.ndarray, y: np.ndarray) -> None:
     """A page of Bokeh with its JavaScript inside, WebGL, and a slider with a callback."""
+    from bokeh.document import Document
     from bokeh.embed import file_html
     from bokeh.layouts import column
     from bokeh.models import ColumnDataSource, CustomJS, Slider
@@ -170,7 +171,7 @@ shown.data = { ...shown.data, x: between("x"), y: between("y") };
     started = CustomJS(
         args={"slider": slider}, code="window.show = (value) => { slider.value = value; }"
     )
-    root = column(plot, slider)
-    root.js_on_event("document_ready", started)
-    html = file_html(root, INLINE, "points")
-    file.write_text(html)
+    document = Document()
+    document.add_root(column(plot, slider))
+    document.js_on_event("document_ready", started)
+    file.write_text(file_html(document, INLINE, "points"))

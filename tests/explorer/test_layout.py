@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from properties import examples
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 
 from gpcanet.explorer.layout import (
     AUTO_TSNE_NODES,
@@ -109,6 +109,24 @@ def test_tsne_starts_from_the_neighbouring_layout():
     moved = np.linalg.norm(np.diff(positions, axis=1), axis=-1)
     alone = [lay_out({(0, 0): embeddings[0, alpha]}, "tsne")[0, 0] for alpha in (1, 2)]
     assert moved.mean() < 0.6 * np.linalg.norm(alone[1] - alone[0], axis=-1).mean()
+
+
+def test_tsne_shows_no_clusters_of_the_neighbouring_embedding():
+    """The second embedding is in clusters, the first one is noise and starts from its layout."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(4), 60)
+    noise = rng.normal(size=(240, 6))
+    clusters = 20 * np.eye(6)[classes] + rng.normal(size=(240, 6))
+    positions = lay_out({(0, 0): noise, (0, 1): clusters}, "tsne")[0]
+
+    def agreement(points):
+        """Share of the ten nearest neighbours that have the class of the node."""
+        order = np.argsort(squareform(pdist(points)), axis=1)[:, 1:11]
+        return np.mean(classes[order] == classes[:, None])
+
+    assert agreement(positions[1]) > 0.95
+    # By chance it is a quarter, with a standard deviation below 0.02.
+    assert agreement(positions[0]) < agreement(noise) + 0.08
 
 
 def test_one_component_and_few_nodes_have_a_layout():

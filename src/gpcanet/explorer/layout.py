@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
@@ -94,24 +94,26 @@ def _two_columns(Z: np.ndarray) -> np.ndarray:
     return np.pad(Z[:, :2], ((0, 0), (0, max(0, 2 - Z.shape[1]))))
 
 
-#: Root mean square distance from the centre at which t-SNE of some thousand nodes settles.
-TSNE_SPREAD = 35.0
+#: Spread of the start of t-SNE, as in scikit-learn. Points that start far from each other stay
+#: there, and the layout would show clusters of its neighbour that this embedding does not have.
+TSNE_START = 1e-4
 
 
 def _tsne(Z: np.ndarray, start: np.ndarray | None) -> np.ndarray:
-    """t-SNE from the principal components, or from another layout without early exaggeration."""
+    """t-SNE from another layout, or from two components."""
     from sklearn.manifold import TSNE
 
     n_nodes = len(Z)
     if n_nodes < 4:  # no perplexity is small enough
         return _two_columns(Z)
-    settings: dict[str, Any] = {"init": _two_columns(standardize(Z)) * 1e-2, "max_iter": 500}
-    if start is not None:
-        # Exaggeration would contract the layout to start with, and every node would move.
-        settings = {"init": start * TSNE_SPREAD, "max_iter": 250, "early_exaggeration": 1.0}
-    settings["init"] = settings["init"].astype(np.float32)
-    perplexity = min(30.0, (n_nodes - 1) / 3)
-    model = TSNE(perplexity=perplexity, angle=0.7, random_state=0, **settings)
+    start = standardize(_two_columns(Z)) if start is None else start
+    model = TSNE(
+        perplexity=min(30.0, (n_nodes - 1) / 3),
+        max_iter=400,
+        angle=0.7,
+        init=(TSNE_START * start).astype(np.float32),
+        random_state=0,
+    )
     return np.asarray(model.fit_transform(Z))
 
 

@@ -255,9 +255,13 @@ def _explore(results: Results) -> str:
                 f"{found['bytes'] / 1e6:.1f} MB",
                 seconds(found["open_seconds"]),
                 f"{found['frames_per_second']:.2g}",
-                seconds(found["hover_seconds"]) if has_build else "",
+                f"{1e3 * found['frame_seconds']:.1f} ms" if has_build else "",
+                f"{1e3 * found['hover_seconds']:.1f} ms" if has_build else "",
             ))  # fmt: skip
-    header = ("", "layout", "built in (CPU)", "file", "opened in", "frames per second", "hover")
+    header = (
+        "", "layout", "built in (CPU)", "file", "opened in", "frames per second", "one frame",
+        "hover",
+    )  # fmt: skip
     return markdown_table(header, rows)
 
 

@@ -11,8 +11,9 @@ from .. import __version__
 from . import options as o
 from .console import Console, print_result
 from .entry import make_app, run_app
+from .explore_options import ExploreSettings, PageFile, PageSettings
 from .option_groups import add_command
-from .output_options import ModelFiles, PageFile, TrainingFiles
+from .output_options import ModelFiles, TrainingFiles
 
 app = make_app(
     "gpcanet",
@@ -137,8 +138,8 @@ def regress(
 @add_command(app)
 def explore(
     data: o.Input,
-    settings: o.ExploreSettings,
-    shown: o.PageSettings,
+    settings: ExploreSettings,
+    shown: PageSettings,
     held_out: o.HoldOutSettings,
     file: PageFile,
     display: o.Display,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets import Dataset
-from ..datasets.splits import TEST_SHARE, hold_out
+from ..datasets.splits import hold_out
 from ..errors import InputError
 from ..estimators.classifier import GPCAClassifier
 from ..estimators.memory_estimate import memory_note
@@ -43,9 +43,7 @@ def run(
     given = [option_names(ClassifySettings)[name] for name in parameters]
     given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
     files.check_model_files(data, given)
-    test_share = TEST_SHARE if held_out.test_share is None else held_out.test_share
-    if not 0 <= test_share < 1:
-        raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")
+    test_share = held_out.checked_share()
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
         return

@@ -6,13 +6,13 @@ import webbrowser
 
 import numpy as np
 
-from ..datasets.splits import TEST_SHARE, hold_out
+from ..datasets.splits import hold_out
 from ..estimators.path import GPCAPath
 from ..explorer import default_path, explore
 from .console import Console
+from .explore_options import ExploreSettings, PageFile, PageSettings
 from .option_groups import given_options
-from .options import ExploreSettings, HoldOutSettings, Input, PageSettings
-from .output_options import PageFile
+from .options import HoldOutSettings, Input
 
 
 def run(
@@ -24,10 +24,10 @@ def run(
     file: PageFile,
 ) -> None:
     file.check(data)
+    test_share = held_out.checked_share()
     dataset = data.load(console)
     if np.any(dataset.y >= 0) and not dataset.has_split:
-        share = TEST_SHARE if held_out.test_share is None else held_out.test_share
-        dataset = hold_out(dataset, held_out.seed or 0, test=share)
+        dataset = hold_out(dataset, held_out.seed or 0, test=test_share)
     path: GPCAPath = default_path(dataset).set_params(**given_options(settings))
     with console.phase("embedding"):
         page = explore(dataset, path=path, layout=shown.layout, max_nodes=shown.max_nodes)

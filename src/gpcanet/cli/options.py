@@ -309,53 +309,6 @@ class RegressSettings:
 
 
 @dataclass(frozen=True)
-class ExploreSettings:
-    """Settings of ``explore``; fields are named as the parameters of GPCAPath."""
-
-    n_components: Annotated[
-        int | None, option(METHOD, "--components", "-k", help="Number of components [64].")
-    ] = None
-    alphas: Annotated[
-        list[float] | None,
-        option(
-            METHOD,
-            "--alpha",
-            "-a",
-            metavar="<float>",
-            help="Strength of graph regularisation; repeat it for several [seven from 0 to 50].",
-        ),
-    ] = None
-    betas: Annotated[
-        list[float] | None,
-        option(
-            METHOD,
-            "--beta",
-            "-b",
-            metavar="<float>",
-            help="Weight of labels, 0 to 1; repeat it for several [0, 0.2 and 0.5].",
-        ),
-    ] = None
-    normalization: Normalization = None
-
-
-@dataclass(frozen=True)
-class PageSettings:
-    """What the page of ``explore`` shows."""
-
-    layout: Annotated[
-        str,
-        option(
-            METHOD,
-            "--layout",
-            help="pca (first two components), tsne, or auto: tsne up to 5,000 nodes.",
-        ),
-    ] = "auto"
-    max_nodes: Annotated[
-        int, option(METHOD, "--max-nodes", help="Nodes on the page; a random sample beyond.")
-    ] = 200_000
-
-
-@dataclass(frozen=True)
 class ClassMetric:
     """Score of predicted classes."""
 
@@ -388,6 +341,15 @@ class HoldOutSettings:
         int | None,
         option(METHOD, "--seed", min=0, help="Random seed for the held-out labels [0]."),
     ] = None
+
+    def checked_share(self) -> float:
+        """The share of labels to hold out; raise if it is not one."""
+        from ..datasets.splits import TEST_SHARE
+
+        share = TEST_SHARE if self.test_share is None else self.test_share
+        if not 0 <= share < 1:
+            raise InputError(f"--test-share {share} must be at least 0 and less than 1")
+        return share
 
 
 @dataclass(frozen=True)

@@ -41,26 +41,6 @@ class OutputFiles:
 
 
 @dataclass(frozen=True)
-class PageFile:
-    """The page that ``explore`` writes."""
-
-    output: Annotated[Path, option(RUN, "--output", "-o", help="File of the page: .html.")] = Path(
-        "explore.html"
-    )
-    force: Force = False
-    open_page: Annotated[bool, option(RUN, "--open", help="Show the page in the web browser.")] = (
-        False
-    )
-
-    def check(self, data: Input) -> None:
-        """Raise before any work is done if the page could not be written."""
-        if self.output.suffix.lower() not in (".html", ".htm"):
-            raise InputError(f"{self.output}: the page must be an .html file")
-        check_target(self.output, overwrite=self.force)
-        check_distinct_files([self.output], data.files.values())
-
-
-@dataclass(frozen=True)
 class TrainingFiles(OutputFiles):
     """Files that ``train`` writes."""
 

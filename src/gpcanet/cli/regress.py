@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..datasets import Dataset
-from ..datasets.splits import TEST_SHARE
 from ..errors import InputError
 from ..estimators.memory_estimate import memory_note
 from ..estimators.regressor import GPCARegressor
@@ -41,9 +40,7 @@ def run(
     given = [option_names(RegressSettings)[name] for name in parameters]
     given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
     files.check_model_files(data, given)
-    test_share = TEST_SHARE if held_out.test_share is None else held_out.test_share
-    if not 0 <= test_share < 1:
-        raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")
+    test_share = held_out.checked_share()
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
         return

@@ -6,7 +6,7 @@ const PALETTE = ["#cc6677", "#332288", "#ddaa33", "#117733", "#88ccee", "#882255
 const OTHER = "#b4bac2", UNKNOWN = "#d3d8de";
 const OUTCOMES = [["correct", "#5aa5d6"], ["wrong", "#c8500a"], ["training node", "#3b4654"],
   ["no label", UNKNOWN]];
-const RAMP = ["#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"]; // cividis
+const RAMP = ["#d3dae3", "#9fc3d6", "#5b9fc0", "#2d74a6", "#1b4a80", "#0b2350"]; // dark is high
 const NO_LABEL = 255, MANY_NEIGHBORS = 60;
 const PARTS = ["", "training", "validation", "test"];
 
@@ -20,8 +20,9 @@ function rampColor(share) {
   return packed(from.map((value, k) => Math.round(value + (at - low) * (to[k] - value))));
 }
 
-// Six significant digits at most, without trailing zeros.
-const short = (number) => String(Number(Number(number).toPrecision(4)));
+// Four significant digits at most, without trailing zeros.
+const short = (number) => (
+  Math.abs(number) < 1e5 ? String(Number(Number(number).toPrecision(4))) : Number(number).toExponential(2));
 
 // A colouring: { groups, group(node) } for categories, or { values } for numbers.
 function colorings(data) {

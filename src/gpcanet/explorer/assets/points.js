@@ -1,6 +1,6 @@
 // The nodes, drawn into an array of pixels. This is faster than WebGL without a graphics card, and
 // fast enough with one.
-const WHITE = 0xffffffff, MUTED = 0xe2e2e2, SUBPIXELS = 4, OPAQUE = 128;
+const WHITE = -1, MUTED = 0xe2e2e2, SUBPIXELS = 4, OPAQUE = 128;
 
 class Points {
   constructor(canvas, levels, n) {
@@ -9,7 +9,7 @@ class Points {
     this.levels = levels; // 16-bit coordinates of all pairs
     this.n = n;
     this.xy = new Float32Array(2 * n);
-    this.colors = new Uint32Array(n);
+    this.colors = new Int32Array(n);
     this.muted = null; // nodes in pale grey, as bytes
     this.zoom = 1;
     this.bounds = this.centralBounds();
@@ -51,7 +51,8 @@ class Points {
     this.width = this.canvas.width = Math.max(1, Math.round(clientWidth * this.ratio));
     this.height = this.canvas.height = Math.max(1, Math.round(clientHeight * this.ratio));
     this.image = this.context.createImageData(this.width, this.height);
-    this.pixels = new Uint32Array(this.image.data.buffer);
+    // Signed: values beyond 31 bits would make the arithmetic of a blend slow.
+    this.pixels = new Int32Array(this.image.data.buffer);
     if (!this.center) this.reset();
   }
 
@@ -126,7 +127,7 @@ class Points {
           if (share > 0) { offsets.push(y * this.width + x); opacity.push(share); }
         }
       }
-      set.push([Int32Array.from(offsets), Uint8Array.from(opacity)]);
+      set.push({ offsets: Int32Array.from(offsets), opacity: Int32Array.from(opacity) });
     }
     this.spriteKey = key;
     this.reach = reach;
@@ -151,13 +152,14 @@ class Points {
       const column = Math.floor(x), row = Math.floor(y);
       if (column < reach || row < reach || column >= width - reach || row >= height - reach) continue;
       const sub = ((y - row) * SUBPIXELS | 0) * SUBPIXELS + ((x - column) * SUBPIXELS | 0);
-      const [offsets, opacity] = sprites[sub], begin = row * width + column;
+      const { offsets, opacity } = sprites[sub], begin = row * width + column;
       const color = areMuted ? MUTED : colors[i], redBlue = color & 0xff00ff, green = color & 0xff00;
       for (let k = 0; k < offsets.length; k++) {
-        const place = begin + offsets[k], pixel = pixels[place], a = opacity[k], rest = OPAQUE - a;
-        pixels[place] = 0xff000000
-          | ((redBlue * a + (pixel & 0xff00ff) * rest) >> 7 & 0xff00ff)
-          | ((green * a + (pixel & 0xff00) * rest) >> 7 & 0xff00);
+        const place = begin + offsets[k] | 0, pixel = pixels[place], a = opacity[k];
+        const rest = OPAQUE - a;
+        pixels[place] = -0x1000000
+          | (Math.imul(redBlue, a) + Math.imul(pixel & 0xff00ff, rest) >> 7 & 0xff00ff)
+          | (Math.imul(green, a) + Math.imul(pixel & 0xff00, rest) >> 7 & 0xff00);
       }
     }
   }

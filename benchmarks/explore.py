@@ -69,7 +69,10 @@ const least = (task) => Math.min(...Array.from({ length: 25 }, (_, i) => {
 }));
 return {
   frame_seconds: least(() => { points.interpolate(0.5, 0, data.alphas.length); points.draw(); }),
-  hover_seconds: least((i) => points.nearest(20 * i, 10 * i, 8)),
+  // Twenty calls, because the clock of a browser counts tenths of milliseconds.
+  hover_seconds: least((i) => {
+    for (let k = 0; k < 20; k++) points.nearest(20 * i, 10 * k, 8);
+  }) / 20,
 };
 """
 

@@ -1,5 +1,4 @@
-// The nodes, drawn into an array of pixels. This is faster than WebGL without a graphics card, and
-// fast enough with one.
+// The nodes, drawn into an array of pixels: without a graphics card, WebGL is many times slower.
 const WHITE = -1, MUTED = 0xe2e2e2, SUBPIXELS = 4, OPAQUE = 128;
 
 class Points {

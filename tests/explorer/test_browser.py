@@ -62,9 +62,11 @@ def browser(chromium, page, tmp_path):
 def requested(driver):
     """Schemes of all addresses that were requested since the log was read last."""
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    sent = [event for event in events if event["method"] == "Network.requestWillBeSent"]
+    sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    # The first tab of the browser loads its own pages.
+    sent = [request for request in sent if not request["documentURL"].startswith("chrome:")]
     assert sent, "the log has no request, not even the one for the page"
-    return {event["params"]["request"]["url"].split(":")[0] for event in sent}
+    return {request["request"]["url"].split(":")[0] for request in sent}
 
 
 def text_of(driver, selector):

@@ -40,7 +40,7 @@ def tensor_bytes(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) ->
     from safetensors.numpy import save
 
     # safetensors writes the memory of an array in Fortran order as if it were in C order.
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     return bytes(save(contiguous, metadata={_HEADER: json.dumps(header)}))
 
 
@@ -85,5 +85,5 @@ def digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     checksum = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
         checksum.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
-        checksum.update(arrays[name].data)
+        checksum.update(np.asarray(arrays[name], order="C").data)
     return checksum.hexdigest()

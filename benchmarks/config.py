@@ -48,6 +48,7 @@ class Size:
     architectures: tuple[tuple[tuple[str, ...], int], ...]
     architecture_depths: tuple[int, ...]
     tissue_spots: tuple[int, ...]
+    explored_nodes: tuple[int, ...]
 
 
 #: Deeper networks on PubMed take hours.
@@ -71,6 +72,7 @@ SIZES = {
         architectures=((("digits",), 1),),
         architecture_depths=(2,),
         tissue_spots=(400,),
+        explored_nodes=(200,),
     ),
     "small": Size(
         repeats=3,
@@ -89,6 +91,7 @@ SIZES = {
         architectures=((("cora",), 1),),
         architecture_depths=(2, 8),
         tissue_spots=(3_000, 10_000),
+        explored_nodes=(3_000,),
     ),
     "full": Size(
         repeats=7,
@@ -110,6 +113,7 @@ SIZES = {
         architectures=((("cora", "acm"), 1), (("cora", "acm"), 3)),
         architecture_depths=(2, 8, 16),
         tissue_spots=(3_000, 10_000, 30_000, 100_000),
+        explored_nodes=(3_000, 20_000, 200_000),
     ),
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from gpcanet.linalg.parallel import available_cores
 #: Packages whose versions are recorded.
 PACKAGES = (
     "numpy", "scipy", "scikit-learn", "numba",
-    "torch", "torch-geometric", "scikit-network", "st-graphpca",
+    "torch", "torch-geometric", "scikit-network", "st-graphpca", "bokeh",
 )  # fmt: skip
 
 

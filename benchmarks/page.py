@@ -305,6 +305,38 @@ def _tissue(tissue: Results) -> str:
     return markdown_table(("", "time", "CPU time", "memory", "agreement"), rows)
 
 
+#: Resolution of the clock of a browser, with the noise that is added to it.
+CLOCK_SECONDS = 2e-4
+
+
+def _at_least(value: float, least: float) -> str:
+    return seconds(value) if value > least else f"under {seconds(least)}"
+
+
+def _explore(results: Results) -> str:
+    rows = []
+    for graph in results["graphs"].values():
+        for name, found in graph["methods"].items():
+            if "frames_per_second" not in found:
+                continue
+            has_build = "seconds" in found
+            rows.append((
+                f"{graph['nodes']:,} nodes: {name}",
+                {"tsne": "t-SNE", "pca": "components"}.get(found.get("layout", ""), ""),
+                f"{seconds(found['seconds'])} ({seconds(found['cpu'])})" if has_build else "",
+                f"{found['bytes'] / 1e6:.1f} MB",
+                seconds(found["open_seconds"]),
+                f"{found['frames_per_second']:.2g}",
+                f"{1e3 * found['frame_seconds']:.1f} ms" if has_build else "",
+                _at_least(found["hover_seconds"], CLOCK_SECONDS) if has_build else "",
+            ))  # fmt: skip
+    header = (
+        "", "layout", "built in (CPU)", "file", "opened in", "frames per second", "one frame",
+        "hover",
+    )  # fmt: skip
+    return markdown_table(header, rows)
+
+
 def _listed(numbers: Iterable[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
 
@@ -328,4 +360,5 @@ TABLES = {
     "cluster_gcn": _cluster_gcn,
     "deep_gcn": _deep_gcn,
     "architectures": _architectures,
+    "explore": _explore,
 }

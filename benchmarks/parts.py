@@ -39,6 +39,7 @@ PARTS = {
     "cluster_gcn": "cluster_gcn",
     "deep_gcn": "deep_gcn",
     "architectures": "architectures",
+    "explore": "explore",
 }
 
 PAGE = "performance.md"

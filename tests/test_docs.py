@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from own_files import make_source, write_edges, write_features, write_labels
 from sklearn.metrics import adjusted_rand_score, r2_score
 from test_layers import LAYERS
 from typer.testing import CliRunner
@@ -229,6 +230,33 @@ def test_guide_to_new_nodes_runs(monkeypatch, tmp_path):
         assert result.exit_code == 0, result.output
     assert Path("new-topics.csv").read_text().count("\n") == 3
     assert Path("new-rows.csv").read_text().count("\n") == 3
+
+
+def test_guide_to_the_explorer_runs(monkeypatch, tmp_path):
+    """Digits replace Cora, and components replace t-SNE, which takes a minute."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GPCANET_OFFLINE", "1")
+    monkeypatch.setattr("gpcanet.explorer.layout.AUTO_TSNE_NODES", 100)
+    text = (DOCS / "guide-explore.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 2
+    names = {}
+    for block in blocks:
+        exec(block.replace('"cora"', '"digits"'), names)
+    assert Path("cora.html").stat().st_size > 100_000
+    assert [score["alpha"] for score in names["page"].facts["scores"]] == [0, 2, 10, 50]
+    source = make_source(np.array([f"paper {i}" for i in range(30)], object))
+    write_edges(source, Path("edges.csv"))
+    write_features(source, Path("papers.parquet"))
+    write_labels(source, Path("topics.csv"))
+    commands = re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1].splitlines()
+    assert len(commands) == 3
+    for command in commands:
+        words = command.replace("cora", "digits").split()[1:]
+        result = CliRunner().invoke(app, words, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    for name in ("explore.html", "page.html", "components.html"):
+        assert Path(name).stat().st_size > 10_000
 
 
 def test_guide_to_initialisation_runs(monkeypatch, tmp_path):

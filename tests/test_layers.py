@@ -91,7 +91,7 @@ CHECKOUT = PACKAGE.parents[1]
 LAYERS = [
     ("benchmarks", "reproduction", "campaign"),
     ("gpcanet.cli", "gpcanet.__main__"),
-    ("gpcanet.integrations", "gpcanet.plotting"),
+    ("gpcanet.integrations", "gpcanet.plotting", "gpcanet.explorer"),
     ("gpcanet.nn",),
     ("gpcanet.estimators",),
     ("gpcanet.files",),
@@ -109,6 +109,7 @@ SEPARATE = [
     ("gpcanet.estimators", "gpcanet.datasets"),
     ("gpcanet.nn", "gpcanet.files"),
     ("gpcanet.integrations", "gpcanet.plotting"),
+    ("gpcanet.explorer", "gpcanet.nn"),
 ]
 
 #: Packages that only some modules may import.
@@ -124,7 +125,8 @@ RESERVED = {
         "gpcanet.nn", "gpcanet.integrations.pyg", "benchmarks", "reproduction",
     ),
     ("pymetis",): ("gpcanet.nn",),
-    ("sknetwork", "GraphPCA"): ("benchmarks",),
+    ("sknetwork", "GraphPCA", "bokeh"): ("benchmarks",),
+    ("selenium",): ("benchmarks.browser",),
 }  # fmt: skip
 
 

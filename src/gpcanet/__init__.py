@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         load_model,
         save_model,
     )
+    from .explorer import Explorer, explore
     from .graph import Graph, GraphWarning
 
 __all__ = [
     "GPCA",
+    "Explorer",
     "GPCAClassifier",
     "GPCAPath",
     "GPCARegressor",
@@ -31,11 +33,13 @@ __all__ = [
     "GraphImputer",
     "GraphWarning",
     "__version__",
+    "explore",
     "load_model",
     "save_model",
 ]
 
 _HOME = {
+    "Explorer": "explorer",
     "GPCA": "estimators.gpca",
     "GPCAClassifier": "estimators.classifier",
     "GPCAPath": "estimators.path",
@@ -43,6 +47,7 @@ _HOME = {
     "Graph": "graph",
     "GraphImputer": "estimators.imputer",
     "GraphWarning": "graph",
+    "explore": "explorer",
     "load_model": "estimators.serialization",
     "save_model": "estimators.serialization",
 }

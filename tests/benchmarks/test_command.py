@@ -46,6 +46,7 @@ def test_quick_run_of_all_parts(bench, tmp_path, monkeypatch):
     # All of them take a minute.
     monkeypatch.setattr(deep_gcn, "METHODS", {"orthogonal": deep_gcn.METHODS["orthogonal"]})
     monkeypatch.setattr(architectures, "ARCHITECTURES", {"GIN": architectures.ARCHITECTURES["GIN"]})
+    monkeypatch.setattr("benchmarks.explore.SECONDS", 0.2)
     ended = bench("--size", "quick", "--jobs", "1", "--work-dir", tmp_path / "work")
     assert ended.code == 0, ended.err
     assert written() == sorted(

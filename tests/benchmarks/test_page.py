@@ -232,6 +232,28 @@ FOUND = {
             }
         ],
     },
+    "explore": {
+        "features": 64,
+        "graphs": {
+            "3000": {
+                "nodes": 3000,
+                "edges": 15000,
+                "methods": {
+                    "explore": {
+                        "layout": "tsne",
+                        "seconds": 3.0,
+                        "cpu": 4.0,
+                        "bytes": 600_000,
+                        "open_seconds": 1.0,
+                        "frames_per_second": 59.9,
+                        "frame_seconds": 0.0021,
+                        "hover_seconds": 1e-4,
+                    },
+                    "Bokeh": {"bytes": 2_300_000, "open_seconds": 0.8, "frames_per_second": 14.53},
+                },
+            }
+        },
+    },
 }
 
 
@@ -291,6 +313,8 @@ def test_page_has_machine_numbers_ratios_and_omissions():
         "| 1,000,000 | 1 s, 0.10 GiB | - |",
         "| GPCA, exact | 1.01 | 0.98 | 4 |",
         "| gpca(adata) | 600 ms | 900 ms | 0.25 GiB | 0.86 |",
+        "| 3,000 nodes: explore | t-SNE | 3 s (4 s) | 0.6 MB | 1 s | 60 | 2.1 ms | under 200 us |",
+        "| 3,000 nodes: Bokeh | | | 2.3 MB | 800 ms | 15 | | |",
     ):
         assert row in text.splitlines(), row
     assert "84.9 % in 3 s" in text

@@ -1,4 +1,4 @@
-"""The command line: gpcanet demo, embed, classify, train, datasets."""
+"""The command line: gpcanet demo, embed, classify, regress, explore, train, datasets."""
 
 from .app import app, main
 

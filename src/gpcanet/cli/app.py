@@ -12,6 +12,7 @@ from . import method_options as m
 from . import options as o
 from .console import Console, print_result
 from .entry import make_app, run_app
+from .explore_options import ExploreSettings, PageFile, PageSettings
 from .option_groups import add_command
 from .output_options import ModelFiles, TrainingFiles
 
@@ -134,6 +135,28 @@ def regress(
     from .regress import run
 
     run(display.console(), data, settings, held_out, scoring.metric, files)
+
+
+@add_command(app)
+def explore(
+    data: o.Input,
+    settings: ExploreSettings,
+    shown: PageSettings,
+    held_out: m.HoldOutSettings,
+    file: PageFile,
+    display: o.Display,
+) -> None:
+    """Write a page on which the nodes move as alpha and beta change.
+
+    The page is one HTML file that works offline.
+
+    gpcanet explore cora
+
+    gpcanet explore -e edges.csv -f papers.parquet -l topics.csv -o page.html
+    """
+    from .explore import run
+
+    run(display.console(), data, settings, shown, held_out, file)
 
 
 @add_command(app)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets import Dataset
+from ..datasets.splits import hold_out
 from ..errors import InputError
 from ..estimators.classifier import GPCAClassifier
 from ..estimators.regressor import GPCARegressor
@@ -18,7 +19,7 @@ from ..files.categories import categories_of_features
 from .classification_report import ClassificationReport
 from .console import Console
 from .feature_names import store_feature_names
-from .holdout import TEST_SHARE, check_labelled, hold_out
+from .holdout import check_labelled
 from .memory import choose_memory_limit
 from .method_options import ClassifySettings, HoldOutSettings
 from .metrics import CLASS_METRICS, check_metric, scores
@@ -44,9 +45,7 @@ def run(
     given = [option_names(ClassifySettings)[name] for name in parameters]
     given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
     files.check_model_files(data, given)
-    test_share = TEST_SHARE if held_out.test_share is None else held_out.test_share
-    if not 0 <= test_share < 1:
-        raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")
+    test_share = held_out.checked_share()
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from ..errors import InputError
 from .options import METHOD, TRAINING, option
 
 Beta = Annotated[
@@ -129,6 +130,15 @@ class HoldOutSettings:
         int | None,
         option(METHOD, "--seed", min=0, help="Random seed for the held-out labels [0]."),
     ] = None
+
+    def checked_share(self) -> float:
+        """The share of labels to hold out; raise if it is not one."""
+        from ..datasets.splits import TEST_SHARE
+
+        share = TEST_SHARE if self.test_share is None else self.test_share
+        if not 0 <= share < 1:
+            raise InputError(f"--test-share {share} must be at least 0 and less than 1")
+        return share
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ..estimators.serialization import load_model, save_model
 from ..files import write_values
 from .console import Console
 from .feature_names import store_feature_names
-from .holdout import TEST_SHARE, check_labelled, hold_out_values
+from .holdout import check_labelled, hold_out_values
 from .memory import choose_memory_limit
 from .method_options import HoldOutSettings, RegressSettings
 from .metrics import NUMBER_METRICS, check_metric
@@ -41,9 +41,7 @@ def run(
     given = [option_names(RegressSettings)[name] for name in parameters]
     given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
     files.check_model_files(data, given)
-    test_share = TEST_SHARE if held_out.test_share is None else held_out.test_share
-    if not 0 <= test_share < 1:
-        raise InputError(f"--test-share {test_share} must be at least 0 and less than 1")
+    test_share = held_out.checked_share()
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
         return

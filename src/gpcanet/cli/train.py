@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..datasets import Dataset
+from ..datasets.splits import TEST_SHARE, VALIDATION_SHARE, hold_out
 from ..errors import InputError
 from ..files import write_predictions
 from ..utils.available_memory import available_bytes
 from ..utils.checks import check_choice
 from .classification_report import ClassificationReport
 from .console import Console
-from .holdout import TEST_SHARE, VALIDATION_SHARE, check_labelled, hold_out
+from .holdout import check_labelled
 from .method_options import NetworkSettings, PropagationSettings, TrainingSettings
 from .networks import explaining_missing_packages
 from .option_groups import given_options, option_names

@@ -1,13 +1,18 @@
-"""Splits with a fixed number of training nodes per class, as in Planetoid's public splits."""
+"""Splits by number of nodes, as in Planetoid's public splits, and by shares of every class."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
+from ..utils.training_result import SPLIT
 from .dataset import Dataset
+
+#: Shares of the labelled nodes of every class that are held out for validation and for the test.
+VALIDATION_SHARE, TEST_SHARE = 0.1, 0.2
 
 
 def first_per_class(nodes: np.ndarray, y: np.ndarray, n_per_class: int) -> np.ndarray:
@@ -69,3 +74,24 @@ def random_split(
         )
     validation, test = np.split(others if n_test is None else others[:n_wanted], [n_validation])
     return replace(dataset, train=train, validation=np.sort(validation), test=np.sort(test))
+
+
+def hold_out(dataset: Dataset, seed: int, *, test: float, validation: float = 0.0) -> Dataset:
+    """Split the labelled nodes of every class at random by the given shares.
+
+    Every class keeps at least one training node. With a validation share, every class that has
+    nodes left gets at least one validation node.
+    """
+    # StratifiedShuffleSplit of scikit-learn does not accept classes with a single node.
+    rng = np.random.default_rng(seed)
+    parts: dict[str, list[np.ndarray]] = {part: [] for part in SPLIT}
+    for label in range(dataset.n_classes):
+        nodes = rng.permutation(np.flatnonzero(dataset.y == label))
+        n_test = min(round(test * len(nodes)), len(nodes) - 1)
+        n_spare = len(nodes) - 1 - n_test
+        n_validation = min(max(1, round(validation * len(nodes))), n_spare) if validation else 0
+        parts["test"].append(nodes[:n_test])
+        parts["validation"].append(nodes[n_test : n_test + n_validation])
+        parts["train"].append(nodes[n_test + n_validation :])
+    split: dict[str, Any] = {part: np.concatenate(nodes) for part, nodes in parts.items()}
+    return replace(dataset, **split)

@@ -14,8 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..errors import InputError, InputTypeError, UserError
+from ..graph import Graph
 from ..graph.node_ids import id_array
 from ..utils.labels import UNLABELED, labeled_mask, missing_words_note
+from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
 
 
 class LabelWarning(UserWarning):
@@ -64,6 +66,13 @@ def check_features(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = Fal
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def match_rows(X: Any, y: Any, graph: Any) -> tuple[Graph, Any]:
+    """Return the graph on the rows of X, in their order, and y in the same order."""
+    index = RowIndex.of(X)
+    graph, nodes = check_graph(graph, None, X.shape[0], index=index)
+    return row_subgraph(graph, nodes), align_to_rows(y, graph, nodes, index, "y")
 
 
 def _check_columns(X: Any) -> None:

@@ -28,13 +28,20 @@ def write_tensor_file(
     path: Path, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], *, overwrite: bool
 ) -> None:
     """Write the file completely or not at all. Keys of the header must be strings."""
-    from safetensors.numpy import save
-
     header = {**header, "format": FORMAT_VERSION, "gpcanet": __version__}
     header["sha256"] = digest(header, arrays)
-    content = save(dict(arrays), metadata={_HEADER: json.dumps(header)})
+    content = tensor_bytes(header, arrays)
     with atomic_file(path, overwrite=overwrite) as file:
         file.write(content)
+
+
+def tensor_bytes(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays and a JSON header in the format of safetensors."""
+    from safetensors.numpy import save
+
+    # safetensors writes the memory of an array in Fortran order as if it were in C order.
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    return bytes(save(contiguous, metadata={_HEADER: json.dumps(header)}))
 
 
 def read_tensor_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -78,5 +85,5 @@ def digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     checksum = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
         checksum.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
-        checksum.update(arrays[name].data)
+        checksum.update(np.asarray(arrays[name], order="C").data)
     return checksum.hexdigest()

@@ -1,0 +1,26 @@
+"""Arrays of any shape and memory order are read as they were written."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes
+from properties import examples
+
+from gpcanet.utils.tensor_file import read_tensor_file, write_tensor_file
+
+
+@examples(30)
+@given(
+    shape=array_shapes(min_dims=0, max_dims=3, max_side=4),
+    dtype=st.sampled_from([np.uint8, np.uint16, np.int64, np.float32]),
+    order=st.sampled_from("CF"),
+)
+def test_arrays_keep_shape_order_and_type(tmp_path_factory, shape, dtype, order):
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype, order=order)
+    path = tmp_path_factory.mktemp("file") / "arrays.safetensors"
+    write_tensor_file(path, {"kind": "test"}, {"array": array}, overwrite=False)
+    header, arrays = read_tensor_file(path, "test")
+    assert header["kind"] == "test"
+    assert arrays["array"].dtype == dtype
+    assert arrays["array"].shape == shape
+    np.testing.assert_array_equal(arrays["array"], array)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from command import process, write_blocks
+from command import process, read_table, write_blocks
 
 from gpcanet import GPCA
 
@@ -43,7 +43,7 @@ def test_folders_and_patterns_equal_one_file(gpcanet, blocks):
     features, edges = blocks
     expected, _ = embedding(gpcanet, features=features, edges=edges)
     Path("parts").mkdir()
-    table = pd.read_csv(features, float_precision="round_trip")
+    table = read_table(Path(features)).to_pandas()
     for number in range(3):
         table.iloc[12 * number : 12 * number + 12].to_csv(f"parts/{number}.csv", index=False)
     for path in ("parts", "parts/*.csv", "p?rts"):
@@ -80,8 +80,7 @@ def test_standard_input_equals_a_file(gpcanet, blocks, pipe, kind, option):
     given = dict(zip(("features", "edges"), blocks, strict=True))
     expected, _ = embedding(gpcanet, **given)
     path = Path(given[option])
-    text = {"float_precision": "round_trip"}
-    table = pd.read_csv(path, **text) if path.suffix == ".csv" else pd.read_parquet(path)
+    table = read_table(path).to_pandas()
     content = table.to_parquet(index=False) if kind == "parquet" else table.to_csv(index=False)
     content = content if kind == "parquet" else content.encode()
     pipe(gzip.compress(content) if kind == "gzip" else content)

@@ -102,6 +102,6 @@ def _slot(adata: Any, slot: str, name: str, place: object) -> Any:
 
 
 def _missing(place: object, slot: str, name: str, existing: Iterable[Any]) -> DataError:
-    names = ", ".join(map(repr, existing))
+    names = ", ".join(repr(key) for key in existing if key is not None)  # None is X among layers
     advice = f"name one of {names}" if names else f"its {slot} is empty"
     return DataError(f"{place} has no {slot}[{name!r}]; {advice}")

@@ -57,10 +57,11 @@ def write_h5ad(
             if obs:
                 anndata.io.write_elem(content, "obs", table)
             for name, array in (obsm or {}).items():
-                anndata.io.write_elem(content, f"obsm/{name}", np.ascontiguousarray(array))
+                group = content.require_group("obsm")
+                anndata.io.write_elem(group, name, np.ascontiguousarray(array))
             if uns:
                 stored = {name: _storable(array) for name, array in uns.items()}
-                anndata.io.write_elem(content, f"uns/{UNS_KEY}", stored)
+                anndata.io.write_elem(content.require_group("uns"), UNS_KEY, stored)
 
 
 def _write_new(anndata: Any, path: Path, ids: np.ndarray) -> None:

@@ -50,7 +50,8 @@ def make_result(data: Dataset, metric: str, probabilities: np.ndarray, seconds: 
     validation, test = (
         score(data.y[nodes], probabilities[nodes], metric) for nodes in (data.validation, data.test)
     )
-    error = expected_calibration_error(probabilities[data.test], data.y[data.test])
+    correct = probabilities[data.test].argmax(axis=1) == data.y[data.test]
+    error = expected_calibration_error(probabilities[data.test].max(axis=1), correct)
     return Result(validation, test, error, seconds)
 
 

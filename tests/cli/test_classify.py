@@ -69,7 +69,7 @@ def test_split_of_a_dataset_is_used(gpcanet):
     assert report["confusion"] == sklearn.metrics.confusion_matrix(truth, guessed).tolist()
     assert (values["nodes"], values["features"], values["labelled"]) == (1797, 64, 1797)
     selected = values["selected"]
-    assert [member["alpha"] for member in selected["members"]] == [10.0]
+    assert {member["alpha"] for member in selected["members"]} == {10.0}
     assert (selected["used"], selected["temperature"]) == (list(model.used_), model.temperature_)
     confidence = model.label_distributions_[data.test].max(axis=1)
     bins = np.minimum((15 * confidence).astype(int), 14)

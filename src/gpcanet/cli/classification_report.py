@@ -15,11 +15,10 @@ from rich.text import Text
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
+from ..estimators.heads import expected_calibration_error
+
 #: With more classes, the most frequent confusions are listed instead of the whole matrix.
 MAX_COLUMNS = 12
-
-#: Bins of the probability of the predicted class, for the calibration error.
-CALIBRATION_BINS = 15
 
 #: Total length of the column headings that fits a terminal of 80 columns.
 MAX_HEADING_LENGTH = 34
@@ -53,9 +52,7 @@ class ClassificationReport:
         """Expected calibration error: the mean difference of confidence and accuracy, by bins."""
         if self.confidence is None:
             return None
-        bins = np.minimum((self.confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
-        difference = self.confidence - (self.truth == self.predicted)
-        return float(np.abs(np.bincount(bins, difference)).sum() / len(self.truth))
+        return expected_calibration_error(self.confidence, self.truth == self.predicted)
 
     @property
     def largest_class(self) -> float:

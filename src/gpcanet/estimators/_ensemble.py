@@ -237,13 +237,14 @@ def evaluate(
             chosen = steps
     temperature = fit_temperature(joined[chosen], codes, weights)
     probabilities = with_temperature(joined[chosen], temperature)
-    score = float(np.average(probabilities.argmax(axis=1) == codes, weights=weights))
+    predicted = probabilities.argmax(axis=1)
+    score = float(np.average(predicted == codes, weights=weights))
     return Evaluation(
         chosen,
         temperature,
         score,
-        expected_calibration_error(probabilities, codes, weights),
-        _skill(score, probabilities.argmax(axis=1), codes),
+        expected_calibration_error(probabilities.max(axis=1), predicted == codes, weights),
+        _skill(score, predicted, codes),
     )
 
 

@@ -200,11 +200,14 @@ def safe_log(probabilities: np.ndarray) -> np.ndarray:
 
 
 def expected_calibration_error(
-    probabilities: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None
+    confidence: np.ndarray, correct: np.ndarray, weights: np.ndarray | None = None
 ) -> float:
-    """Mean distance between confidence and accuracy in bins of equal width by confidence."""
-    weights = np.ones(len(codes)) if weights is None else weights
-    confidence = probabilities.max(axis=1)
-    excess = weights * (confidence - (probabilities.argmax(axis=1) == codes))
+    """Mean distance between confidence and accuracy, in bins of equal width by confidence.
+
+    ``confidence`` is the probability of each predicted class, ``correct`` whether it is the true
+    one.
+    """
+    weights = np.ones(len(confidence)) if weights is None else weights
+    excess = weights * (confidence - correct)
     bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
     return float(np.abs(np.bincount(bins, excess)).sum() / weights.sum())

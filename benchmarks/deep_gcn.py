@@ -25,6 +25,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "orthogonal": {"init": "orthogonal"},
     "lsuv": {"init": "lsuv"},
     "virgo": {"init": "virgo"},
+    "ginit": {"init": "ginit"},
 }
 
 #: Learning rates, and pairs of dropout and weight decay from the pool of the paper.

@@ -44,11 +44,16 @@ def test_every_model_starts_from_gpca(gpcanet, files, model):
     assert values["initialised"] >= 1
 
 
+def test_unknown_head_names_all_choices(gpcanet, files):
+    ended = gpcanet("train", *files, "--head", "svm", *QUICK)
+    assert "--head 'svm' must be one of 'ridge', 'logistic', 'none'" in ended.complaint
+
+
 def test_initialisation_and_accuracy_are_reported(gpcanet, files):
     ended = gpcanet("train", *files, "--layers", 3, "--epochs", 30, "--lr", 0.05)
     assert ended.code == 0
     assert "gpca: 3 of 3 layers set" in ended.err
-    assert "set: logistic regression" in ended.err
+    assert "set: ridge regression" in ended.err
     assert "best of 30 epochs by validation: epoch" in ended.err
     assert "accuracy" in ended.out
     assert "nodes with held-out labels" in ended.out

@@ -50,12 +50,12 @@ $(VENV)/demo.ready: pyproject.toml | $(BIN)/python
 
 $(VENV)/bench.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable . --group bench
+	$(BIN)/pip install --quiet --editable ".[distributed]" --group bench
 	touch $@
 
 $(VENV)/test.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable ".[nn,plot,h5ad]" --group test --group lint
+	$(BIN)/pip install --quiet --editable ".[nn,plot,h5ad,distributed]" --group test --group lint
 	touch $@
 
 clean:

@@ -91,6 +91,7 @@ CHECKOUT = PACKAGE.parents[1]
 LAYERS = [
     ("benchmarks", "reproduction"),
     ("gpcanet.cli", "gpcanet.__main__"),
+    ("gpcanet.distributed",),
     ("gpcanet.nn",),
     ("gpcanet.estimators",),
     ("gpcanet.files",),
@@ -106,6 +107,7 @@ SEPARATE = [
     ("gpcanet.estimators", "gpcanet.files"),
     ("gpcanet.estimators", "gpcanet.datasets"),
     ("gpcanet.nn", "gpcanet.files"),
+    ("gpcanet.distributed", "gpcanet.nn"),
 ]
 
 #: Packages that only some modules may import.
@@ -113,7 +115,9 @@ RESERVED = {
     ("typer", "rich"): ("gpcanet.cli", "benchmarks.__main__", "reproduction.__main__"),
     ("matplotlib",): ("gpcanet.cli", "benchmarks", "reproduction"),
     ("jinja2", "markupsafe"): ("reproduction.rendering", "benchmarks.page"),
-    ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets", "benchmarks"),
+    ("anndata",): ("gpcanet.files",),
+    ("pyarrow",): ("gpcanet.files", "gpcanet.datasets", "gpcanet.distributed", "benchmarks"),
+    ("dask", "distributed"): ("gpcanet.distributed", "benchmarks.distributed"),
     ("safetensors",): ("gpcanet.utils.tensor_file",),
     ("torch", "torch_geometric"): ("gpcanet.nn", "benchmarks", "reproduction"),
     ("pymetis",): ("gpcanet.nn",),

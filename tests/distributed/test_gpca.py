@@ -185,5 +185,5 @@ def test_bad_input(client, tmp_path):
         GPCA(2).fit(store, client=client, scratch=tmp_path / "a" / "b")
     model = GPCA(2).fit(store, client=client, scratch=scratch)
     other = write_dataset(make_dataset(d=3), tmp_path / "other")
-    with pytest.raises(InputError, match="the store has 3 features, but the model .* with 6"):
+    with pytest.raises(InputError, match=r"the store has 3 features, but the model .* with 6"):
         model.transform(other, client=client, scratch=scratch, output=tmp_path / "o")

@@ -92,19 +92,19 @@ class Plan:
     def summary(self, workers: int, machines: int = 1, free_bytes: int | None = None) -> str:
         """The plan in a few lines."""
         width = max(end - begin for begin, end in self.blocks)
-        at_most = f"at most {self.useful_workers} machines" if self.useful_workers > 1 else "one"
-        return "\n".join(
-            [
-                f"{len(self.blocks)} solves of up to {width} columns and {self.steps} steps, "
-                f"{len(self.chunks)} chunks of rows",
-                f"memory of a worker: {format_bytes(self.worker_bytes, up=True)}, and the graph "
-                f"({format_bytes(self.graph_bytes, up=True)}) in the file cache of each machine",
-                f"read: {format_bytes(self.read_bytes)}, written: "
-                f"{format_bytes(self.written_bytes)} (in the scratch folder and the result)",
-                f"about {self.seconds(machines, free_bytes):,.0f} s with {workers} "
-                f"worker{'' if workers == 1 else 's'}; useful are {at_most}: "
-                f"more would solve for less than a cache line of columns",
-            ]
+        at_most = f"{self.useful_workers} machine{'' if self.useful_workers == 1 else 's'}"
+        lines = (
+            f"{len(self.blocks)} solves of up to {width} columns and {self.steps} steps, "
+            f"{len(self.chunks)} chunks of rows\n"
+            f"memory of a worker: {format_bytes(self.worker_bytes, up=True)}, and the graph "
+            f"({format_bytes(self.graph_bytes, up=True)}) in the file cache of each machine\n"
+            f"read: {format_bytes(self.read_bytes)}, written: {format_bytes(self.written_bytes)} "
+            f"(in the scratch folder and the result)\n"
+        )
+        count = "1 worker" if workers == 1 else f"{workers} workers"
+        return (
+            f"{lines}about {self.seconds(machines, free_bytes):,.0f} s with {count}; beyond "
+            f"{at_most}, workers would solve for less than a cache line of columns"
         )
 
 
@@ -142,7 +142,7 @@ def make_plan(
         raise ParameterError(
             "memory_limit", format_bytes(limit), f"is too small for a worker; use at least {least}"
         )
-    blocks = tuple(itertools.chain.from_iterable(_pieces(*s, width) for s in sources))
+    blocks = tuple(itertools.chain.from_iterable(_pieces(s[0], s[1], width) for s in sources))
     width = max(end - begin for begin, end in blocks)
     n_columns = n_components if is_transform else d
     rows = max(1, CHUNK_BYTES // (n_columns * dtype_bytes))

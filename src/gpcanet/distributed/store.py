@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -106,11 +107,11 @@ class Store:
     def blocks(self) -> list[slice]:
         """The columns of each block of features."""
         edges = np.cumsum([0, *(self.arrays[name]["shape"][1] for name in self._block_names)])
-        return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
     @property
     def _block_names(self) -> list[str]:
-        names = []
+        names: list[str] = []
         while f"X{len(names)}" in self.arrays:
             names.append(f"X{len(names)}")
         return names
@@ -164,7 +165,7 @@ class Store:
         if "split" in self.arrays:
             split = open_array(self.folder, self.arrays["split"])
         names = self.manifest["class_names"]
-        parts = {name: np.flatnonzero(split == i) for i, name in enumerate(SPLIT)}
+        parts: dict[str, Any] = {name: np.flatnonzero(split == i) for i, name in enumerate(SPLIT)}
         return Dataset(
             name=self.manifest["name"],
             graph=Graph.open(self.folder),

@@ -52,7 +52,7 @@ def write_dataset(
     store : Store
     """
     target = check_new_folder(folder)
-    X = dataset.X
+    X: Any = dataset.X
     dtype = check_dtype(X.dtype if dtype is None else dtype)
     check_finite(X)
     with atomic_folder(target) as part:
@@ -67,7 +67,8 @@ def write_dataset(
         sums, largest = [], 0.0
         for number, begin in enumerate(range(0, X.shape[1], columns_per_block)):
             block = X[:, begin : begin + columns_per_block]
-            stored = (block.toarray() if sp.issparse(block) else block).astype(dtype, copy=False)
+            with np.errstate(over="ignore"):  # noticed below
+                stored = dense(block).astype(dtype, copy=False)
             arrays[f"X{number}"] = write_whole(part / f"X{number}.npy", stored)
             sums.append(column_sums(stored))
             largest = max(largest, largest_size(stored))
@@ -153,7 +154,7 @@ def write_whole(path: Path, array: np.ndarray) -> Entry:
 def column_sums(block: np.ndarray) -> np.ndarray:
     """Sums of the columns in float64."""
     total = np.zeros(block.shape[1])
-    for rows in row_chunks(*block.shape, np.float64):
+    for rows in row_chunks(len(block), block.shape[1], np.float64):
         total += block[rows].sum(axis=0, dtype=np.float64)
     return total
 
@@ -161,6 +162,10 @@ def column_sums(block: np.ndarray) -> np.ndarray:
 def largest_size(block: np.ndarray) -> float:
     """Largest absolute value."""
     return max(float(block.max(initial=0)), -float(block.min(initial=0)))
+
+
+def dense(block: Any) -> np.ndarray:
+    return np.asarray(block.toarray() if sp.issparse(block) else block)
 
 
 def check_new_folder(folder: str | os.PathLike[str]) -> Path:

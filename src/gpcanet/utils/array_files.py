@@ -8,10 +8,11 @@ part of a file that is damaged.
 from __future__ import annotations
 
 import hashlib
+import io
+import itertools
 import json
-import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +42,10 @@ def write_array(
 ) -> Entry:
     """Write chunks of rows as one npy file, completely or not at all, and return its entry."""
     dtype = np.dtype(dtype)
-    header = {
-        "descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape,
-    }  # fmt: skip
     checksums, checksum, n_bytes = [], 0, 0
     try:
         with atomic_file(path, overwrite=True) as file:
-            np.lib.format.write_array_header_2_0(file, header)
-            for chunk in chunks:
-                data = np.ascontiguousarray(chunk, dtype=dtype).reshape(-1).view(np.uint8)
+            for data in itertools.chain([_header(shape, dtype)], map(_as_bytes(dtype), chunks)):
                 begin = 0
                 while begin < len(data):
                     part = data[begin : begin + SHARD_BYTES - n_bytes % SHARD_BYTES]
@@ -63,35 +59,51 @@ def write_array(
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     if n_bytes % SHARD_BYTES:
         checksums.append(checksum)
-    assert n_bytes == math.prod(shape) * dtype.itemsize
     return {
         "file": path.name,
         "dtype": dtype.str,
         "shape": list(shape),
-        "bytes": path.stat().st_size,
+        "bytes": n_bytes,
         "crc32": checksums,
     }
 
 
+def _header(shape: tuple[int, ...], dtype: np.dtype) -> memoryview:
+    file = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_2_0(file, header)
+    return memoryview(file.getvalue())
+
+
+def _as_bytes(dtype: np.dtype) -> Callable[[np.ndarray], memoryview]:
+    return lambda chunk: np.ascontiguousarray(chunk, dtype=dtype).reshape(-1).view(np.uint8).data
+
+
 def open_array(folder: Path, entry: Entry) -> np.ndarray:
     """Map an array; raise if its file is missing or does not match its entry."""
-    path = folder / entry["file"]
-    if not path.is_file():
-        raise DataError(f"{path} is missing; build the folder again")
-    if path.stat().st_size != entry["bytes"]:
-        raise DataError(
-            f"{path} has {path.stat().st_size:,} bytes instead of {entry['bytes']:,}; it is "
-            f"damaged, build the folder again"
-        )
+    path = _check_size(folder / entry["file"], entry["bytes"])
     if 0 in entry["shape"]:  # an empty file cannot be mapped
         return np.empty(entry["shape"], entry["dtype"])
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise DataError(f"{path} is damaged: {error}; build the folder again") from None
+    except Exception as error:  # a damaged header can raise any error
+        reason = type(error).__name__
+        raise DataError(f"{path} is damaged ({reason}); build the folder again") from None
     if [*array.shape] != entry["shape"] or array.dtype.str != entry["dtype"]:
         raise DataError(f"{path} does not match the manifest; build the folder again")
     return np.asarray(array)  # numba and pickle know ndarray, not its subclass
+
+
+def _check_size(path: Path, n_bytes: int) -> Path:
+    if not path.is_file():
+        raise DataError(f"{path} is missing; build the folder again")
+    if path.stat().st_size != n_bytes:
+        raise DataError(
+            f"{path} has {path.stat().st_size:,} bytes instead of {n_bytes:,}; it is damaged, "
+            f"build the folder again"
+        )
+    return path
 
 
 def n_shards(entry: Entry) -> int:
@@ -100,21 +112,17 @@ def n_shards(entry: Entry) -> int:
 
 def damaged_shard(folder: Path, entry: Entry, number: int) -> str | None:
     """A sentence that names the shard if its content does not match its checksum."""
-    path = folder / entry["file"]
-    open_array(folder, entry)
-    n_bytes = math.prod(entry["shape"]) * np.dtype(entry["dtype"]).itemsize
-    begin, end = number * SHARD_BYTES, min(n_bytes, (number + 1) * SHARD_BYTES)
+    path = _check_size(folder / entry["file"], entry["bytes"])
+    begin, end = number * SHARD_BYTES, min(entry["bytes"], (number + 1) * SHARD_BYTES)
     checksum = 0
     with path.open("rb") as file:
-        file.seek(entry["bytes"] - n_bytes + begin)
+        file.seek(begin)
         for start in range(begin, end, READ_BYTES):
             checksum = zlib.crc32(file.read(min(READ_BYTES, end - start)), checksum)
     if checksum == entry["crc32"][number]:
         return None
-    row_bytes = n_bytes // entry["shape"][0]
     return (
-        f"{path} is damaged in rows {begin // row_bytes:,} to {(end - 1) // row_bytes:,}: they do "
-        f"not match their checksum"
+        f"{path} is damaged in its bytes {begin:,} to {end - 1:,}: they do not match their checksum"
     )
 
 

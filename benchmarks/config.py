@@ -46,6 +46,7 @@ class Size:
     depth_seeds: int
     architecture_depths: tuple[int, ...]
     architecture_seeds: int
+    distributed_size: GraphShape
 
 
 SIZES = {
@@ -66,6 +67,7 @@ SIZES = {
         depth_seeds=1,
         architecture_depths=(2,),
         architecture_seeds=1,
+        distributed_size=GraphShape(2_000, 20_000, 32),
     ),
     "small": Size(
         repeats=3,
@@ -84,6 +86,7 @@ SIZES = {
         depth_seeds=1,
         architecture_depths=(2, 8),
         architecture_seeds=1,
+        distributed_size=GraphShape(1_000_000, 25_000_000, 32),
     ),
     "full": Size(
         repeats=7,
@@ -106,6 +109,7 @@ SIZES = {
         depth_seeds=3,
         architecture_depths=(2, 8, 16),
         architecture_seeds=1,
+        distributed_size=GraphShape(40_000_000, 1_000_000_000, 32),
     ),
 }  # fmt: skip
 

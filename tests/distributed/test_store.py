@@ -161,7 +161,7 @@ def test_what_cannot_be_stored(tmp_path):
     with pytest.raises(InputTypeError, match=r"node id \(1, 2\) cannot be stored"):
         write_dataset(make_dataset(ids=ids), tmp_path / "tuples")
     large = Dataset("m", data.graph, data.X * 1e6, data.y)
-    with pytest.raises(InputError, match="too large for <f2; store them in float32"):
+    with pytest.raises(InputError, match="too large for float16; store them in float32"):
         write_dataset(large, tmp_path / "half", dtype=np.float16)
     with pytest.raises(InputError, match="int32 must be float16, float32 or float64"):
         write_dataset(data, tmp_path / "ints", dtype=np.int32)

@@ -51,7 +51,6 @@ def local_cluster(
     *,
     memory_limit: int | str | None = None,
     scratch: str | os.PathLike[str] | None = None,
-    dashboard: bool = False,
     address: str = "127.0.0.1",
 ) -> Iterator[Client]:
     """Worker processes on this machine, which share its cores.
@@ -64,8 +63,6 @@ def local_cluster(
         MemoryError.
     scratch : path-like, optional
         Folder for the files of Dask itself, by default the one for temporary files.
-    dashboard : bool
-        Whether to start the dashboard of Dask, which needs bokeh.
     address : str
         Address on which the scheduler listens.
     """
@@ -81,7 +78,7 @@ def local_cluster(
             threads_per_worker=1,
             processes=True,
             memory_limit=0,
-            dashboard_address=f"{address}:0" if dashboard else None,
+            dashboard_address=f"{address}:0",  # any free port
             host=address,
             env=environment,
             local_directory=None if scratch is None else str(scratch),

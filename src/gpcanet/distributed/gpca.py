@@ -169,21 +169,24 @@ class GPCA(LocalGPCA):
             _solve(run, work)
             return _write(run, work, target, format, id_name, None, (store.n_nodes, W.shape[1]))
 
+    def plan(
+        self, store: Store | str | os.PathLike[str], *, columns_per_task: int | None = None
+    ) -> Plan:
+        """The plan of ``fit_transform`` on a store; raise if ``memory_limit`` is too small."""
+        store, parameters = _as_store(store), Parameters.of(self)
+        k = _check_components(self.n_components, store)
+        return _plan(store, parameters, k, columns_per_task, writes=True)
+
     def _fit_store(
         self, store: Any, y: Any, client: Client, scratch: Any, output: Path | None, format: Format,
         id_name: str, resume: bool, columns_per_task: int | None,
     ) -> EmbeddingParts | None:  # fmt: skip
         store, parameters = _as_store(store), Parameters.of(self)
         n, d = store.n_nodes, store.n_features
-        stand_in = np.broadcast_to(store.dtype.type(0), (n, d))  # has the shape of X, no memory
-        k = check_n_components(self.n_components, stand_in)
+        k = _check_components(self.n_components, store)
         exponent = store.exponent(store.mean, tasks.compute_dtype(store, parameters))
         labels = _check_labels(store, y, parameters)
-        most = min(n, d) if isinstance(k, float) else k
-        plan = make_plan(
-            store, parameters, n_components=most, exponent=exponent, writes=output is not None,
-            columns_per_task=columns_per_task,
-        )  # fmt: skip
+        plan = _plan(store, parameters, k, columns_per_task, writes=output is not None)
         target = None if output is None else _check_output(output, format)
         identity = _identity(store, parameters, plan, labels, target, format, id_name)
         identity["n_components"] = k
@@ -235,6 +238,26 @@ class GPCA(LocalGPCA):
 def _as_store(store: Store | str | os.PathLike[str]) -> Store:
     found = store if isinstance(store, Store) else Store.open(store)
     return Store(found.folder.absolute(), found.manifest)
+
+
+def _check_components(n_components: Any, store: Store) -> int | float:
+    # Has the shape of X, and takes no memory.
+    stand_in = np.broadcast_to(store.dtype.type(0), (store.n_nodes, store.n_features))
+    return check_n_components(n_components, stand_in)
+
+
+def _plan(
+    store: Store, parameters: Parameters, k: int | float, columns_per_task: int | None, *,
+    writes: bool,
+) -> Plan:  # fmt: skip
+    return make_plan(
+        store,
+        parameters,
+        n_components=min(store.n_nodes, store.n_features) if isinstance(k, float) else k,
+        exponent=store.exponent(store.mean, tasks.compute_dtype(store, parameters)),
+        columns_per_task=columns_per_task,
+        writes=writes,
+    )
 
 
 def _check_labels(store: Store, y: Any, parameters: Parameters) -> np.ndarray | None:

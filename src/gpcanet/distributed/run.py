@@ -113,21 +113,14 @@ class Run:
     def verify(self, store: Store) -> None:
         """Verify the checksums of the store, and of the solutions of an earlier run."""
         shards = list(store.shards())
-        groups = [
-            shards[i :: -(-len(shards) // SHARDS_PER_TASK)]
-            for i in range(-(-len(shards) // SHARDS_PER_TASK))
-        ]
-        self._compute("verifying", tasks.verify_store, [(store.folder, g) for g in groups])
-        records = {
-            path.name.removesuffix(".done.json"): tasks.read_record(
-                self.folder, path.name.removesuffix(".done.json")
-            )
-            for path in self.folder.glob("*.done.json")
-        }
+        starts = range(0, len(shards), SHARDS_PER_TASK)
+        groups = [(store.folder, shards[i : i + SHARDS_PER_TASK]) for i in starts]
+        compute(self.client, "verifying", tasks.verify_store, groups)
+        names = [path.name.partition(".")[0] for path in self.folder.glob("*.done.json")]
+        records = {name: tasks.read_record(self.folder, name) for name in names}
         entries = {name: r["array"] for name, r in records.items() if r and "array" in r}
-        found = self._compute(
-            "verifying earlier tasks", tasks.damage_of, [(self.folder, e) for e in entries.values()]
-        )
+        written = [(self.folder, entry) for entry in entries.values()]
+        found = compute(self.client, "verifying earlier tasks", tasks.damage_of, written)
         for name, problem in zip(entries, found, strict=True):
             if problem is not None:
                 warnings.warn(f"{problem}; it is computed again", DataWarning, stacklevel=3)
@@ -148,56 +141,56 @@ class Run:
         sizes = dict(zip(arguments, amounts or [1] * len(arguments), strict=True))
         pending = [name for name in arguments if tasks.read_record(self.folder, name) is None]
         done = sum(size for name, size in sizes.items() if name not in pending)
-        self._compute(
-            what, function, [arguments[name] for name in pending],
+        compute(
+            self.client, what, function, [arguments[name] for name in pending],
             amounts=[sizes[name] for name in pending], done=done, total=sum(sizes.values()),
         )  # fmt: skip
         records = [tasks.read_record(self.folder, name) for name in arguments]
         return [record for record in records if record is not None]
 
-    def _compute(
-        self,
-        what: str,
-        function: Callable[..., Any],
-        arguments: list[tuple[Any, ...]],
-        *,
-        amounts: list[int] | None = None,
-        done: int = 0,
-        total: int | None = None,
-    ) -> list[Any]:
-        """Results of the function, in the order of its arguments; the first error is raised."""
-        if not arguments:
-            return []
-        amounts = amounts or [1] * len(arguments)
-        total = total or len(arguments)
-        # In this order, so that the scheduler starts with the first tasks.
-        futures = [
-            self.client.submit(function, *args, pure=False, priority=-i)
-            for i, args in enumerate(arguments)
-        ]
-        numbers = {future.key: i for i, future in enumerate(futures)}
-        report_progress(what, done, total)
-        results: list[Any] = [None] * len(futures)
-        try:
-            for future in as_completed(futures):
-                number = numbers[future.key]
-                results[number] = future.result()
-                done += amounts[number]
-                report_progress(what, done, total)
-        except KilledWorker as error:
-            raise InputError(
-                f"{what}: workers died repeatedly ({error.last_worker.address} last), probably for "
-                f"lack of memory; use a smaller memory limit, then resume with another scratch "
-                f"folder"
-            ) from None
-        except MemoryError:
-            raise InputError(
-                f"{what}: a worker has not enough memory; give it more, or use a smaller "
-                f"memory_limit in the plan"
-            ) from None
-        finally:
-            self.client.cancel(futures)
-        return results
+
+def compute(
+    client: Client,
+    what: str,
+    function: Callable[..., Any],
+    arguments: list[tuple[Any, ...]],
+    *,
+    amounts: list[int] | None = None,
+    done: int = 0,
+    total: int | None = None,
+) -> list[Any]:
+    """Results of a function on workers, in the order of its arguments; the first error is raised.
+
+    ``amounts`` are the sizes of the tasks for the progress report.
+    """
+    if not arguments:
+        return []
+    amounts = amounts or [1] * len(arguments)
+    total = total or len(arguments)
+    futures = [
+        client.submit(function, *args, pure=False, priority=-i) for i, args in enumerate(arguments)
+    ]
+    numbers = {future.key: i for i, future in enumerate(futures)}
+    report_progress(what, done, total)
+    results: list[Any] = [None] * len(futures)
+    try:
+        for future in as_completed(futures):
+            number = numbers[future.key]
+            results[number] = future.result()
+            done += amounts[number]
+            report_progress(what, done, total)
+    except KilledWorker as error:
+        raise InputError(
+            f"{what}: the worker {error.last_worker.address} died, as others before it on the same "
+            f"task, probably for lack of memory; give workers more of it, or plan with less"
+        ) from None
+    except MemoryError:
+        raise InputError(
+            f"{what}: a worker has not enough memory; give workers more of it, or plan with less"
+        ) from None
+    finally:
+        client.cancel(futures)
+    return results
 
 
 def issue_warnings(records: list[dict[str, Any]]) -> None:

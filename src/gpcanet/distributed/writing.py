@@ -70,8 +70,8 @@ def write_dataset(
             with np.errstate(over="ignore"):  # noticed below
                 stored = dense(block).astype(dtype, copy=False)
             arrays[f"X{number}"] = write_whole(part / f"X{number}.npy", stored)
+            largest = max(largest, checked_size(stored))
             sums.append(column_sums(stored))
-            largest = max(largest, largest_size(stored))
         names = dataset.feature_names
         write_store_manifest(
             part,
@@ -98,10 +98,6 @@ def write_store_manifest(
     notes: Iterable[str] = (),
 ) -> None:
     """Write the manifest of a store; ``sums`` and ``largest`` are those of the features."""
-    if not np.isfinite(largest):
-        raise InputError(
-            f"features are too large for {arrays['X0']['dtype']}; store them in float32 or float64"
-        )
     n_nodes = arrays["indptr"]["shape"][0] - 1
     content = {
         "name": name,
@@ -159,9 +155,12 @@ def column_sums(block: np.ndarray) -> np.ndarray:
     return total
 
 
-def largest_size(block: np.ndarray) -> float:
-    """Largest absolute value."""
-    return max(float(block.max(initial=0)), -float(block.min(initial=0)))
+def checked_size(block: np.ndarray) -> float:
+    """Largest absolute value; raise if the precision of the block cannot represent it."""
+    largest = max(float(block.max(initial=0)), -float(block.min(initial=0)))
+    if not np.isfinite(largest):
+        raise InputError(f"features are too large for {block.dtype}; store them in float32")
+    return largest
 
 
 def dense(block: Any) -> np.ndarray:

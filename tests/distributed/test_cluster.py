@@ -16,11 +16,9 @@ def store(tmp_path):
 
 def test_a_scheduler_that_does_not_answer(monkeypatch):
     monkeypatch.setattr(cluster, "TIMEOUT", 0.2)
-    with pytest.raises(
-        InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .*start"
-    ):
-        with connect("tcp://127.0.0.1:9"):
-            pass
+    message = r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .*start"
+    with pytest.raises(InputError, match=message), connect("tcp://127.0.0.1:9"):
+        pass
 
 
 class Workers:

@@ -47,6 +47,7 @@ class Size:
     architecture_depths: tuple[int, ...]
     architecture_seeds: int
     distributed_size: GraphShape
+    workers_size: GraphShape
 
 
 SIZES = {
@@ -68,6 +69,7 @@ SIZES = {
         architecture_depths=(2,),
         architecture_seeds=1,
         distributed_size=GraphShape(2_000, 20_000, 32),
+        workers_size=GraphShape(1_000, 5_000, 40),
     ),
     "small": Size(
         repeats=3,
@@ -87,6 +89,7 @@ SIZES = {
         architecture_depths=(2, 8),
         architecture_seeds=1,
         distributed_size=GraphShape(1_000_000, 25_000_000, 32),
+        workers_size=GraphShape(50_000, 500_000, 64),
     ),
     "full": Size(
         repeats=7,
@@ -110,6 +113,7 @@ SIZES = {
         architecture_depths=(2, 8, 16),
         architecture_seeds=1,
         distributed_size=GraphShape(40_000_000, 1_000_000_000, 32),
+        workers_size=GraphShape(300_000, 6_000_000, 64),
     ),
 }  # fmt: skip
 

@@ -37,6 +37,7 @@ PARTS = {
     "cluster_gcn": "cluster_gcn",
     "deep_gcn": "deep_gcn",
     "architectures": "architectures",
+    "workers": "workers",
     "distributed": "distributed",
 }
 

@@ -26,6 +26,7 @@ lint: $(VENV)/test.ready
 	$(BIN)/mypy
 
 # About two hours, 8 GiB of memory and 4 GiB of disk; PARTS=step,embed measures only these parts.
+# The part distributed needs 20 GiB of memory and 25 GiB of disk.
 bench: $(VENV)/bench.ready
 	$(BIN)/python -m benchmarks --size full --parts "$(PARTS)" --out benchmarks/results --docs docs --force
 

@@ -113,7 +113,7 @@ SIZES = {
         architecture_depths=(2, 8, 16),
         architecture_seeds=1,
         distributed_size=GraphShape(40_000_000, 1_000_000_000, 32),
-        workers_size=GraphShape(300_000, 6_000_000, 64),
+        workers_size=GraphShape(200_000, 2_000_000, 64),
     ),
 }  # fmt: skip
 

@@ -21,6 +21,9 @@ from .timing import Outcome, time_interleaved
 WORKERS, MEMORY_LIMIT = 2, "6GiB"
 COMPONENTS, STEPS, ALPHA = 16, 5, 10.0
 
+#: The run takes several minutes.
+REPEATS = 1
+
 #: Columns per block of the store, and so per solve: what a worker has memory for.
 COLUMNS = 16
 

@@ -249,7 +249,8 @@ def _workers(results: Results) -> str:
         start = seconds(found["start_seconds"]) if "start_seconds" in found else ""
         times = seconds(found["seconds"]), seconds(found["cpu_seconds"])
         share = ratio(found["cpu_seconds"] / local["cpu_seconds"])
-        rows.append((name, *times, share, f"{found['moved_bytes']:,}", start, difference))
+        label = name.replace("1 workers", "1 worker")
+        rows.append((label, *times, share, f"{found['moved_bytes']:,}", start, difference))
     header = (
         "", "time", "CPU time", "ratio", "bytes sent by workers", "start of the cluster",
         "difference from local",

@@ -57,7 +57,7 @@ def run_part(name: str, size: str, config: Config) -> dict[str, Any]:
     return {
         "part": name,
         "size": size,
-        "repeats": config.repeats,
+        "repeats": getattr(part, "REPEATS", config.repeats),
         "date": date.today().isoformat(),
         **before,
         "results": part.run(config),

@@ -39,10 +39,11 @@ CHUNK_BYTES = 2**28
 LARGEST_FEATURES = 6_000
 
 #: Bytes per second that the steps of all workers of a machine read, of rows in random order.
+#: Measured with a billion edges on 2 cores (docs/performance.md, by CPU time).
 GATHER_RATE = 8e9
 
-#: Bytes per second of the disk.
-READ_RATE, WRITE_RATE = 1.0e9, 0.4e9
+#: Bytes per second of the disk of that machine.
+READ_RATE, WRITE_RATE = 1e9, 0.2e9
 
 
 @dataclass(frozen=True)

@@ -72,17 +72,6 @@ def test_directories_give_the_embedding_of_the_local_command(gpcanet, scheduler)
     np.testing.assert_allclose(numbers(pq.read_table("m.parquet")), Z, atol=1e-6)
 
 
-@pytest.mark.usefixtures("_tables")
-def test_workers_on_this_machine(gpcanet):
-    ended = gpcanet(
-        "embed", "-f", "features", "-e", "edges", "-k", "2", "-o", "out", "--workers", "1",
-        "--scratch", "scratch", "--memory-limit", "2GiB",
-    )  # fmt: skip
-    assert ended.code == 0, ended.err
-    assert "memory of a worker: " in ended.err
-    assert len(read("out")[0]) == 300
-
-
 def test_a_plan(gpcanet, scheduler):
     write_dataset(block_model(300, 1_500, n_features=40), "store")
     run = ["embed", "--store", "store", "--scheduler", scheduler, "--scratch", "s", "--plan"]

@@ -49,7 +49,7 @@ def make_tables(ids, *, weighted, labels, dtype, seed):
 
 
 @examples(
-    8, suppress_health_check=[HealthCheck.function_scoped_fixture],
+    5, suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )  # fmt: skip
 @given(
@@ -129,9 +129,10 @@ def test_bad_files_are_named(client, tmp_path, paths):
     fails(DataError, r"p2\.parquet, row \d has the same node id as .*p0\.parquet", edges=edges)
     change(paths["features"] / "p2.parquet", x1=None)
     fails(DataError, r"p2\.parquet has other columns than", edges=edges)
-    change(paths["labels"] / "p2.parquet", id=ids[:7])
+    change(paths["labels"] / "p2.parquet", id=pq.read_table(paths["labels"] / "p1.parquet")["id"])
     fails(DataError, "the labels name a node twice", features=whole, edges=edges)
-    fails(DataError, "contains no Parquet files", features=whole, edges=tmp_path)
+    (tmp_path / "empty").mkdir()
+    fails(DataError, "contains no Parquet files", features=whole, edges=tmp_path / "empty")
     fails(DataError, "does not exist; check the name", features=tmp_path / "no")
 
 

@@ -47,7 +47,7 @@ SOLVERS = [
 ]  # fmt: skip
 
 
-@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture], phases=PHASES)
+@examples(12, suppress_health_check=[HealthCheck.function_scoped_fixture], phases=PHASES)
 @given(
     kind=st.sampled_from(["plain", "weighted", "disconnected", "isolated"]),
     dtype=st.sampled_from([np.float32, np.float64]),

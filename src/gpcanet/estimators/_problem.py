@@ -147,28 +147,17 @@ class Parameters:
     ) -> Propagation:
         """P of a graph; labels are used if beta > 0."""
         return Propagation(
-            graph.indptr,
-            graph.indices,
-            graph.weights,
-            normalization=self.normalization,
-            labels=labels if self.beta > 0 else None,
-            beta=float(self.beta),
-            ghost=self.ghost,
-            dtype=dtype,
-            reorder=reorder,
-        )
+            graph.indptr, graph.indices, graph.weights, normalization=self.normalization,
+            labels=labels if self.beta > 0 else None, beta=float(self.beta), ghost=self.ghost,
+            dtype=dtype, reorder=reorder,
+        )  # fmt: skip
 
     def make_solver(self, P: Propagation, method: Method, result_dtype: Any) -> Solver:
         """Solver of (I + alpha L) F = X; the default tolerance depends on the dtype of F."""
         return Solver(
-            P,
-            float(self.alpha),
-            method=method,
-            tol=self.tol or default_tol(result_dtype),
-            n_iter=self.n_iter,
-            max_iter=self.max_iter,
-            half=self.half,
-        )
+            P, float(self.alpha), method=method, tol=self.tol or default_tol(result_dtype),
+            n_iter=self.n_iter, max_iter=self.max_iter, half=self.half,
+        )  # fmt: skip
 
     def strategy(self, X: Any, n_components: Any) -> Strategy:
         """How W of these features is to be computed."""

@@ -61,7 +61,7 @@ class Memory:
     """
 
     def __enter__(self) -> Memory:
-        self.before = self.peak = _anonymous_bytes()
+        self.before = self.peak = anonymous_bytes()
         self._done = threading.Event()
         self._watcher = threading.Thread(target=self._watch)
         self._watcher.start()
@@ -73,16 +73,17 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._done.wait(0.005):
-            self.peak = max(self.peak, _anonymous_bytes())
+            self.peak = max(self.peak, anonymous_bytes())
 
 
-def _anonymous_bytes() -> int:
+def anonymous_bytes(pid: int | str = "self") -> int:
+    """Memory of a process that is not mapped from files; 0 if it is unknown."""
     try:
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return 0
     sizes = dict(line.split(":", 1) for line in lines)
-    return int(sizes["RssAnon"].split()[0]) * 1024
+    return int(sizes.get("RssAnon", "0").split()[0]) * 1024
 
 
 def _prefer_for_oom_kill() -> None:

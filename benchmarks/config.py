@@ -49,6 +49,8 @@ class Size:
     architecture_depths: tuple[int, ...]
     tissue_spots: tuple[int, ...]
     explored_nodes: tuple[int, ...]
+    distributed_size: GraphShape
+    workers_size: GraphShape
 
 
 #: Deeper networks on PubMed take hours.
@@ -73,6 +75,8 @@ SIZES = {
         architecture_depths=(2,),
         tissue_spots=(400,),
         explored_nodes=(200,),
+        distributed_size=GraphShape(2_000, 20_000, 32),
+        workers_size=GraphShape(1_000, 5_000, 40),
     ),
     "small": Size(
         repeats=3,
@@ -92,6 +96,8 @@ SIZES = {
         architecture_depths=(2, 8),
         tissue_spots=(3_000, 10_000),
         explored_nodes=(3_000,),
+        distributed_size=GraphShape(1_000_000, 25_000_000, 32),
+        workers_size=GraphShape(50_000, 500_000, 64),
     ),
     "full": Size(
         repeats=7,
@@ -114,6 +120,8 @@ SIZES = {
         architecture_depths=(2, 8, 16),
         tissue_spots=(3_000, 10_000, 30_000, 100_000),
         explored_nodes=(3_000, 20_000, 200_000),
+        distributed_size=GraphShape(40_000_000, 1_000_000_000, 32),
+        workers_size=GraphShape(200_000, 2_000_000, 64),
     ),
 }  # fmt: skip
 

@@ -337,6 +337,48 @@ def _explore(results: Results) -> str:
     return markdown_table(header, rows)
 
 
+def _workers(results: Results) -> str:
+    local = results["methods"]["local"]
+    rows = []
+    for name, found in results["methods"].items():
+        difference = f"{found['difference']:.0e}" if "difference" in found else ""
+        start = seconds(found["start_seconds"]) if "start_seconds" in found else ""
+        times = seconds(found["seconds"]), seconds(found["cpu_seconds"])
+        share = ratio(found["cpu_seconds"] / local["cpu_seconds"])
+        label = name.replace("1 workers", "1 worker")
+        rows.append((label, *times, share, f"{found['moved_bytes']:,}", start, difference))
+    header = (
+        "", "time", "CPU time", "ratio", "bytes sent by workers", "start of the cluster",
+        "difference from local",
+    )  # fmt: skip
+    return markdown_table(header, rows)
+
+
+def _distributed(results: Results) -> str:
+    """Stages of the run, the bytes of each, and their share of the bandwidth."""
+    made, found = results["generation"], results["embedding"]
+    memory, write, read = (
+        results[name] for name in ("triad_rate", "disk_write_rate", "disk_read_rate")
+    )
+    stages, solves = found["stages"], found["solves"]
+    solving = max(s for s, _ in solves)
+    writing = max(w for _, w in solves)
+    X_bytes = 2 * found["nodes"] * found["columns"]
+    rows = [
+        ("generating and storing", made["seconds"], made["bytes"], write, "disk, written"),
+        ("verifying", stages["verifying"], made["bytes"], read, "disk, read"),
+        ("solving", solving, found["steps"] * found["step_bytes"], memory, "memory, read"),
+        ("writing F", writing, found["solution_bytes"], write, "disk, written"),
+        ("X^T F", stages["multiplying"], found["solution_bytes"] + X_bytes, read, "disk, read"),
+        ("writing Z", stages["writing"], found["result_bytes"], write, "disk, written"),
+    ]  # fmt: skip
+    cells = [
+        (name, seconds(time), f"{n / 1e9:.1f} GB", what, f"{percent(n / time / rate)} %")
+        for name, time, n, rate, what in rows
+    ]
+    return markdown_table(("", "time", "bytes", "of the", "share of its bandwidth"), cells)
+
+
 def _listed(numbers: Iterable[float]) -> str:
     return ", ".join(f"{number:g}" for number in numbers)
 
@@ -361,4 +403,6 @@ TABLES = {
     "deep_gcn": _deep_gcn,
     "architectures": _architectures,
     "explore": _explore,
+    "workers": _workers,
+    "distributed": _distributed,
 }

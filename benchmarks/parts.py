@@ -40,6 +40,8 @@ PARTS = {
     "deep_gcn": "deep_gcn",
     "architectures": "architectures",
     "explore": "explore",
+    "workers": "workers",
+    "distributed": "distributed",
 }
 
 PAGE = "performance.md"
@@ -57,10 +59,11 @@ RESUMABLE = ("prediction", "deep_gcn", "architectures")
 
 def run_part(name: str, size: str, config: Config, *, path: Path, overwrite: bool) -> None:
     """Run a part and write its results, with the machine and versions."""
+    part = importlib.import_module(f".{PARTS[name]}", __package__)
     header = {
         "part": name,
         "size": size,
-        "repeats": config.repeats,
+        "repeats": getattr(part, "REPEATS", config.repeats),
         "date": date.today().isoformat(),
         "machine": machine(),
         "versions": versions(),
@@ -73,7 +76,6 @@ def run_part(name: str, size: str, config: Config, *, path: Path, overwrite: boo
         overwrite = True
         earlier = _read(path, name)["results"] if path.exists() else {}
         config = replace(config, earlier=earlier, save=save)
-    part = importlib.import_module(f".{PARTS[name]}", __package__)
     save(part.run(config), overwrite)
 
 

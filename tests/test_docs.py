@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from own_files import make_source, write_edges, write_features, write_labels
 from sklearn.metrics import adjusted_rand_score, r2_score
@@ -324,6 +326,32 @@ def test_guide_to_pyg_runs():
     assert names["wide"].x.shape == (1797, 96)
     assert names["narrow"].x.shape == (1797, 32)
     assert names["supervised"].gpca.shape == (1797, 32)
+
+
+def test_guide_to_clusters_runs(monkeypatch, tmp_path):
+    """Digits replace Cora, and one worker replaces two."""
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "guide-cluster.md").read_text()
+    [block] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names = {}
+    one_worker = block.replace("local_cluster(2", "local_cluster(1")
+    exec(one_worker.replace('"cora"', '"digits"'), names)
+    assert names["parts"].shape == (1797, 32)
+    digits = names["load"]("digits")
+    local = gpcanet.GPCA(32).fit_transform(digits.X, graph=digits.graph)
+    np.testing.assert_allclose(names["parts"].read(), local, atol=1e-3 * np.abs(local).max())
+    rows = [list(range(i, i + 40)) for i in range(60)]
+    columns = {f"x{i}": [float(row[i] % 7) for row in rows] for i in range(40)}
+    edges = {"source": list(range(59)), "target": list(range(1, 60))}
+    tables = {"papers": {"id": list(range(60)), **columns}, "cites": edges}
+    for name, table in tables.items():
+        Path(name).mkdir()
+        pq.write_table(pa.table(table), f"{name}/part0.parquet")
+    for command in re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1].splitlines():
+        words = command.replace("-o embedding", "-o rows").replace("--workers 2", "--workers 1")
+        result = CliRunner().invoke(app, words.split()[1:], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    assert len(pq.read_table("rows")) == 60
 
 
 def test_every_named_part_of_the_benchmarks_exists():

@@ -91,7 +91,7 @@ CHECKOUT = PACKAGE.parents[1]
 LAYERS = [
     ("benchmarks", "reproduction", "campaign"),
     ("gpcanet.cli", "gpcanet.__main__"),
-    ("gpcanet.integrations", "gpcanet.plotting", "gpcanet.explorer"),
+    ("gpcanet.integrations", "gpcanet.plotting", "gpcanet.explorer", "gpcanet.distributed"),
     ("gpcanet.nn",),
     ("gpcanet.estimators",),
     ("gpcanet.files",),
@@ -110,6 +110,7 @@ SEPARATE = [
     ("gpcanet.nn", "gpcanet.files"),
     ("gpcanet.integrations", "gpcanet.plotting"),
     ("gpcanet.explorer", "gpcanet.nn"),
+    ("gpcanet.distributed", "gpcanet.nn"),
 ]
 
 #: Packages that only some modules may import.
@@ -119,7 +120,11 @@ RESERVED = {
     ),
     ("matplotlib",): ("gpcanet.cli", "gpcanet.plotting", "benchmarks", "reproduction"),
     ("jinja2", "markupsafe"): ("reproduction.rendering", "benchmarks.page"),
-    ("pyarrow", "anndata"): ("gpcanet.files", "gpcanet.datasets", "benchmarks", "campaign"),
+    ("anndata",): ("gpcanet.files", "benchmarks", "campaign"),
+    ("pyarrow",): (
+        "gpcanet.files", "gpcanet.datasets", "gpcanet.distributed", "benchmarks", "campaign",
+    ),
+    ("dask", "distributed"): ("gpcanet.distributed", "benchmarks.distributed"),
     ("safetensors",): ("gpcanet.utils.tensor_file",),
     ("torch", "torch_geometric"): (
         "gpcanet.nn", "gpcanet.integrations.pyg", "benchmarks", "reproduction",

@@ -47,6 +47,8 @@ def test_quick_run_of_all_parts(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(deep_gcn, "METHODS", {"orthogonal": deep_gcn.METHODS["orthogonal"]})
     monkeypatch.setattr(architectures, "ARCHITECTURES", {"GIN": architectures.ARCHITECTURES["GIN"]})
     monkeypatch.setattr("benchmarks.explore.SECONDS", 0.2)
+    monkeypatch.setattr("benchmarks.workers.WORKERS", (1,))
+    monkeypatch.setattr("benchmarks.distributed.WORKERS", 1)
     ended = bench("--size", "quick", "--jobs", "1", "--work-dir", tmp_path / "work")
     assert ended.code == 0, ended.err
     assert written() == sorted(
@@ -54,7 +56,7 @@ def test_quick_run_of_all_parts(bench, tmp_path, monkeypatch):
         + ["bench/images/deep.png", "bench/images/growth.png", "bench/performance.md"]
     )
     assert ended.out == Path("bench/performance.md").read_text()
-    assert "embed (5 of 17)" in ended.err
+    assert "embed (5 of 19)" in ended.err
     embed = json.loads(Path("bench/embed.json").read_text())
     assert (embed["size"], embed["repeats"], embed["machine"]["cores"]) == (
         "quick",

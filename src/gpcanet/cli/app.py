@@ -10,6 +10,7 @@ import typer
 from .. import __version__
 from . import method_options as m
 from . import options as o
+from .cluster_options import ClusterOptions
 from .console import Console, print_result
 from .entry import make_app, run_app
 from .explore_options import ExploreSettings, PageFile, PageSettings
@@ -79,16 +80,24 @@ def demo(
 
 
 @add_command(app)
-def embed(data: o.Input, settings: m.EmbedSettings, files: ModelFiles, display: o.Display) -> None:
+def embed(
+    data: o.Input,
+    settings: m.EmbedSettings,
+    files: ModelFiles,
+    cluster: ClusterOptions,
+    display: o.Display,
+) -> None:
     """Embed the nodes of a graph and write one row per node.
 
     gpcanet embed cora -o cora.parquet
 
     gpcanet embed --edges edges.csv --features papers.parquet -o out.parquet
+
+    gpcanet embed -e edges/ -f papers/ --workers 2 --scratch run -o out
     """
     from .embed import run
 
-    run(display.console(), data, settings, files)
+    run(display.console(), data, settings, files, cluster)
 
 
 @add_command(app)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
+from ..datasets import Dataset
 from ..errors import InputError
 from ..estimators.gpca import GPCA
 from ..estimators.serialization import load_model, save_model
 from ..files import write_embedding
+from .cluster_options import ClusterOptions
 from .console import Console
 from .feature_names import store_feature_names
 from .memory import choose_memory_limit
@@ -18,16 +22,28 @@ from .options import Input
 from .output_options import ModelFiles
 
 
-def run(console: Console, data: Input, settings: EmbedSettings, files: ModelFiles) -> None:
+def run(
+    console: Console,
+    data: Input,
+    settings: EmbedSettings,
+    files: ModelFiles,
+    cluster: ClusterOptions,
+) -> None:
+    cluster.check()
+    if cluster.is_distributed:
+        from .distributed_embed import run as run_distributed
+
+        run_distributed(console, data, parameters_of(settings), files, cluster)
+        return
     if not files.written:
         raise InputError("nothing to write: give --output, --save-model or both")
     given = given_options(settings)
     files.check_model_files(data, [option_names(EmbedSettings)[name] for name in given])
-    if "n_iter" in given:
-        given["solver"] = "fixed-point"
-    keep = files.keep_training_nodes
+    keep, parameters = files.keep_training_nodes, parameters_of(settings)
     model = (
-        GPCA(**given, keep_training_nodes=keep) if files.model is None else load_model(files.model)
+        GPCA(**parameters, keep_training_nodes=keep)
+        if files.model is None
+        else load_model(files.model)
     )
     if not isinstance(model, GPCA):
         raise InputError(f"{files.model} is a {type(model).__name__}; use gpcanet classify")
@@ -35,9 +51,11 @@ def run(console: Console, data: Input, settings: EmbedSettings, files: ModelFile
     model.check_parameters()
 
     if files.model is not None:
+        if cluster.store is not None:
+            raise InputError("--model applies to a dataset or files; leave out --store")
         dataset, X, place = load_for_model(model, data, console)
     else:
-        dataset = data.load(console)
+        dataset = data.load(console) if cluster.store is None else _load_store(cluster.store, data)
         model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
     fit_results: dict[str, float] = {}
     with console.phase("embedding"):
@@ -81,3 +99,19 @@ def run(console: Console, data: Input, settings: EmbedSettings, files: ModelFile
         f"{dataset.graph.n_nodes:,} nodes in {Z.shape[1]} dimensions: {', '.join(files.written)}"
         f" ({sum(console.seconds.values()):.1f} s)",
     )
+
+
+def parameters_of(settings: EmbedSettings) -> dict[str, Any]:
+    """The parameters of GPCA that the user has set."""
+    given = given_options(settings)
+    return {**given, "solver": "fixed-point"} if "n_iter" in given else given
+
+
+def _load_store(folder: Path, data: Input) -> Dataset:
+    try:
+        from ..distributed.store import Store
+    except ImportError:
+        raise InputError("stores need dask; pip install 'gpcanet[distributed]'") from None
+    if data.dataset is not None or any(path is not None for path in data.files.values()):
+        raise InputError(f"give --store {folder}, a dataset or files, not several")
+    return Store.open(folder).dataset()

@@ -181,23 +181,20 @@ class Fit:
         return max(total - explained - embedding.residual_product, 0.0)  # not below 0 by rounding
 
     def learned(self, eigenpairs: Eigenpairs, embedding: Embedding) -> dict[str, Any]:
-        """The learned attributes of a fitted GPCA, scaled back to the units of X."""
-        exponent, dtype = self.problem.exponent, self.problem.result_dtype
-        values = eigenpairs.values.astype(np.float64, copy=False)
-        trace = eigenpairs.trace
-        if trace is None:
+        """The learned attributes of a fitted GPCA."""
+        if eigenpairs.trace is None:
+            values = eigenpairs.values.astype(np.float64, copy=False)
             trace = estimate_trace(self.apply, values, eigenpairs.vectors)
-        objective = self.objective(eigenpairs, embedding)
-        return {
-            "mean_": times_power_of_two(self.X.mean.astype(dtype, copy=False), exponent),
-            "components_": np.ascontiguousarray(eigenpairs.vectors.T, dtype=dtype),
-            "n_components_": len(values),
-            "eigenvalues_": times_power_of_two(values, 2 * exponent),
-            "explained_variance_ratio_": values / trace if trace > 0 else np.zeros(len(values)),
-            "objective_": float(times_power_of_two(objective, 2 * exponent)),
-            "n_iter_": embedding.n_iter,
-            "residual_": embedding.residual,
-        }
+            eigenpairs = eigenpairs._replace(trace=trace)
+        return learned_attributes(
+            eigenpairs,
+            self.X.mean,
+            self.objective(eigenpairs, embedding),
+            exponent=self.problem.exponent,
+            dtype=self.problem.result_dtype,
+            n_iter=embedding.n_iter,
+            residual=embedding.residual,
+        )
 
     def _weighted(self, F: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
         return F if self._row_weights is None else self._row_weights[rows, None] * F
@@ -209,6 +206,32 @@ class Fit:
         shape, dtype = (self.X.shape[0], k), self.problem.result_dtype
         on_disk = self.problem.memory_plan.on_disk
         return unnamed_array(shape, dtype) if on_disk else np.empty(shape, dtype)
+
+
+def learned_attributes(
+    eigenpairs: Eigenpairs,
+    mean: np.ndarray,
+    objective: float,
+    *,
+    exponent: int,
+    dtype: Any,
+    n_iter: int,
+    residual: float,
+) -> dict[str, Any]:
+    """The learned attributes of a fitted GPCA, scaled back to the units of X."""
+    values = eigenpairs.values.astype(np.float64, copy=False)
+    trace = eigenpairs.trace
+    assert trace is not None
+    return {
+        "mean_": times_power_of_two(mean.astype(dtype, copy=False), exponent),
+        "components_": np.ascontiguousarray(eigenpairs.vectors.T, dtype=dtype),
+        "n_components_": len(values),
+        "eigenvalues_": times_power_of_two(values, 2 * exponent),
+        "explained_variance_ratio_": values / trace if trace > 0 else np.zeros(len(values)),
+        "objective_": float(times_power_of_two(objective, 2 * exponent)),
+        "n_iter_": n_iter,
+        "residual_": residual,
+    }
 
 
 def eigenpairs_of(M: np.ndarray, k: int | float) -> Eigenpairs:

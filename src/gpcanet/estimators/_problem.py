@@ -142,6 +142,23 @@ class Parameters:
             n_blocks = 4  # a solve may be repeated on its residual
         return n_blocks + (2 if self.beta > 0 else 0)  # rows of labelled nodes, at most all
 
+    def propagation(
+        self, graph: Graph, labels: np.ndarray | None, dtype: Any, *, reorder: bool
+    ) -> Propagation:
+        """P of a graph; labels are used if beta > 0."""
+        return Propagation(
+            graph.indptr, graph.indices, graph.weights, normalization=self.normalization,
+            labels=labels if self.beta > 0 else None, beta=float(self.beta), ghost=self.ghost,
+            dtype=dtype, reorder=reorder,
+        )  # fmt: skip
+
+    def make_solver(self, P: Propagation, method: Method, result_dtype: Any) -> Solver:
+        """Solver of (I + alpha L) F = X; the default tolerance depends on the dtype of F."""
+        return Solver(
+            P, float(self.alpha), method=method, tol=self.tol or default_tol(result_dtype),
+            n_iter=self.n_iter, max_iter=self.max_iter, half=self.half,
+        )  # fmt: skip
+
     def strategy(self, X: Any, n_components: Any) -> Strategy:
         """How W of these features is to be computed."""
         d = X.shape[1]
@@ -356,18 +373,8 @@ class Problem:
         )
 
     def propagation(self) -> Propagation:
-        parameters = self.parameters
-        return Propagation(
-            self.graph.indptr,
-            self.graph.indices,
-            self.graph.weights,
-            normalization=parameters.normalization,
-            labels=self.labels if parameters.beta > 0 else None,
-            beta=float(parameters.beta),
-            ghost=parameters.ghost,
-            dtype=self.dtype,
-            reorder=self.memory_plan.reorder,
-        )
+        reorder = self.memory_plan.reorder
+        return self.parameters.propagation(self.graph, self.labels, self.dtype, reorder=reorder)
 
     @cached_property
     def method(self) -> Method:
@@ -380,16 +387,7 @@ class Problem:
         return self.parameters.tol or default_tol(self.result_dtype)
 
     def solver(self, P: Propagation) -> Solver:
-        parameters = self.parameters
-        return Solver(
-            P,
-            float(parameters.alpha),
-            method=self.method,
-            tol=self.tol,
-            n_iter=parameters.n_iter,
-            max_iter=parameters.max_iter,
-            half=parameters.half,
-        )
+        return self.parameters.make_solver(P, self.method, self.result_dtype)
 
 
 def default_tol(dtype: Any) -> float:

@@ -17,7 +17,9 @@ also issues a GraphWarning.
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -35,6 +37,7 @@ from .conversion import (
     union_entries,
 )
 from .node_ids import check_positions, find_positions, id_array
+from .stored import stored_state
 
 
 class Graph:
@@ -66,6 +69,7 @@ class Graph:
     Graph.from_networkx : From a networkx graph.
     Graph.from_pyg : From a PyG ``Data``.
     Graph.from_csr : From the arrays of a CSR matrix.
+    Graph.open : From the files of a store.
 
     Notes
     -----
@@ -232,6 +236,11 @@ class Graph:
         except ValueError as error:
             raise InputError(f"indptr, indices and weights are not a CSR matrix: {error}") from None
         return cls(matrix, node_ids=node_ids)
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Graph:
+        """Map the graph of a ``gpcanet.distributed.Store``; its arrays are not read into memory."""
+        return cls._from_state(stored_state(Path(folder)))
 
     @classmethod
     def without_edges(cls, n_nodes: int) -> Graph:

@@ -33,7 +33,7 @@ class LazyBlock(NamedTuple):
     """A block that is computed from X when it is read.
 
     Row i is ``(values[order[i]] - shift) * row_scale[i] * column_scale``. It takes the place of a
-    block that kernels only read, and saves its memory.
+    block that kernels only read, and saves its memory. ``values`` in half precision are uint16.
     """
 
     values: Any
@@ -108,7 +108,7 @@ def _overload_load(block, i, j):
     if isinstance(block, nb.types.NamedTuple):
 
         def load(block, i, j):
-            centered = block.values[block.order[i], j] - block.shift[j]
+            centered = _load(block.values, block.order[i], j) - block.shift[j]
             return centered * block.row_scale[i] * block.column_scale[j]
 
         return load

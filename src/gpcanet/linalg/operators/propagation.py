@@ -104,7 +104,7 @@ class Propagation(BlockOperator):
         self.dtype = np.dtype(dtype)
         self.normalization = normalization
 
-        degrees = self._degrees(weights)
+        degrees = degrees_of(self.indptr, weights)
         with np.errstate(over="ignore"):
             self.mass = degrees.astype(self.dtype)
         if not np.all(np.isfinite(self.mass)):
@@ -123,12 +123,6 @@ class Propagation(BlockOperator):
         self._always_fused = False
         if beta > 0:
             self._add_ghost_edges(labels, beta, ghost, degrees)
-
-    def _degrees(self, weights: np.ndarray | None) -> np.ndarray:
-        if weights is None:
-            return np.diff(self.indptr) + 1.0
-        adjacency = sp.csr_array((weights, self.indices, self.indptr), shape=self.shape)
-        return adjacency.sum(axis=1, dtype=np.float64) + 1.0
 
     def _add_ghost_edges(
         self, labels: np.ndarray | None, beta: float, form: GhostForm, degrees: np.ndarray
@@ -182,8 +176,12 @@ class Propagation(BlockOperator):
 
         d = X.shape[1]
         order = np.arange(self.n_nodes) if self._order is None else self._order
+        if X.dtype == np.float16 and self.dtype == np.float32:  # the kernels convert it
+            values = np.ascontiguousarray(X).view(np.uint16)
+        else:
+            values = np.ascontiguousarray(X, dtype=self.dtype)
         return LazyBlock(
-            _read_only(np.ascontiguousarray(X, dtype=self.dtype)),
+            _read_only(values),
             _read_only(order),
             np.zeros(d, self.dtype) if shift is None else shift.astype(self.dtype),
             np.ones(self.n_nodes, self.dtype) if self._scale is None else self._scale,
@@ -333,6 +331,25 @@ class Propagation(BlockOperator):
         copy = object.__new__(Propagation)
         copy.__dict__.update(self.__dict__, **changes)
         return copy
+
+
+def degrees_of(indptr: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Sums of the weights of all rows with their self-loops, in float64.
+
+    ``indptr`` and ``weights`` may be those of some consecutive rows.
+    """
+    counts = np.diff(indptr)
+    if weights is None:
+        return counts + 1.0
+    # Not by scipy, which would copy the indices of large graphs to int64. The last part of
+    # reduceat ends at the end of the weights, hence the slice; an empty part would not be 0.
+    degrees = np.ones(len(counts))
+    rows = np.flatnonzero(counts)
+    if len(rows):
+        first = indptr[0]
+        starts = indptr[rows] - first
+        degrees[rows] += np.add.reduceat(weights[: indptr[-1] - first], starts, dtype=np.float64)
+    return degrees
 
 
 def column_dots(U: Array, V: Array, mass: np.ndarray) -> np.ndarray:

@@ -1,0 +1,58 @@
+"""Options of ``gpcanet embed`` for stores and distributed runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from ..errors import InputError
+from .options import option
+
+#: Panel of the help.
+CLUSTER = "Larger than memory"
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where the data is stored, and which workers embed it."""
+
+    store: Annotated[
+        Path | None,
+        option(CLUSTER, "--store", help="Folder of a store, instead of a dataset or files."),
+    ] = None
+    workers: Annotated[
+        int | None,
+        option(CLUSTER, "--workers", min=1, help="Embed by this many processes, out of core."),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        option(CLUSTER, "--scheduler", help="Embed by the workers of this Dask scheduler."),
+    ] = None
+    scratch: Annotated[
+        Path | None,
+        option(CLUSTER, "--scratch", help="Folder for the files of the run; all workers see it."),
+    ] = None
+    resume: Annotated[
+        bool, option(CLUSTER, "--resume", help="Continue the run in the scratch folder.")
+    ] = False
+    plan: Annotated[
+        bool, option(CLUSTER, "--plan", help="Show memory, bytes and time of the run, and stop.")
+    ] = False
+
+    @property
+    def is_distributed(self) -> bool:
+        return self.workers is not None or self.scheduler is not None
+
+    def check(self) -> None:
+        """Raise if options do not belong together."""
+        if self.workers is not None and self.scheduler is not None:
+            raise InputError("give --workers (on this machine) or --scheduler, not both")
+        if self.is_distributed and self.scratch is None:
+            raise InputError(
+                "a distributed run needs --scratch, a folder that the client and all workers see"
+            )
+        given = {"--plan": self.plan, "--resume": self.resume, "--scratch": self.scratch}
+        for name, value in given.items():
+            if value and not self.is_distributed:
+                raise InputError(f"{name} needs workers; give --workers or --scheduler")

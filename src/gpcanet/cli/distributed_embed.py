@@ -1,0 +1,180 @@
+"""``gpcanet embed`` by the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, UnknownNodeError
+from ..utils.atomic import check_target
+from .cluster_options import ClusterOptions
+from .console import Console
+from .option_groups import option_names
+from .options import Input
+from .output_options import ModelFiles
+
+#: Suffixes of files that workers read in parallel.
+PARQUET = (".parquet", ".pq")
+
+
+def run(
+    console: Console,
+    data: Input,
+    given: dict[str, Any],
+    files: ModelFiles,
+    cluster: ClusterOptions,
+) -> None:
+    """Plan the run or carry it out; ``given`` are the parameters of GPCA."""
+    if find_spec("distributed") is None:
+        raise InputError("distributed runs need dask; pip install 'gpcanet[distributed]'")
+    from ..distributed import GPCA
+    from ..estimators.serialization import save_model
+
+    output = _check_files(files, plan=cluster.plan)
+    model = GPCA(**given, memory_limit=files.memory_limit)
+    model.check_parameters()
+    assert cluster.scratch is not None
+    _make_scratch(cluster.scratch)
+    with _client(cluster, files) as client:
+        n_workers = len(client.scheduler_info(n_workers=-1)["workers"])
+        machines = len({w["host"] for w in client.scheduler_info(n_workers=-1)["workers"].values()})
+        console.note(f"{client.scheduler.address}, {n_workers} workers")
+        if find_spec("bokeh") is not None or cluster.scheduler is not None:
+            console.note(f"dashboard: {client.dashboard_link}")
+        store = _store(console, data, cluster, client)
+        plan = model.plan(store)
+        summary = plan.summary(n_workers, max(1, machines))
+        if cluster.plan:
+            console.result(_plan_values(plan, machines), summary)
+            return
+        console.note(summary)
+        arguments = {"client": client, "scratch": cluster.scratch / "run", "resume": cluster.resume}
+        with console.phase("embedding"):
+            if output is None:
+                model.fit(store, **arguments)
+            else:
+                model.fit_transform(store, output=output, id_name=data.id_name, **arguments)
+    if files.save_model is not None:
+        with console.phase("writing"):
+            save_model(model.to_local(), files.save_model, overwrite=files.force)
+    k = model.n_components_
+    console.result(
+        {
+            "nodes": store.n_nodes,
+            "edges": store.n_entries // 2,
+            "features": store.n_features,
+            "components": k,
+            "alpha": float(model.alpha),
+            "beta": float(model.beta),
+            "iterations": int(model.n_iter_),
+            "notes": list(store.manifest["notes"]),
+            "seconds": console.seconds,
+            "written": files.written,
+        },
+        f"{store.n_nodes:,} nodes in {k} dimensions: {', '.join(files.written)}"
+        f" ({sum(console.seconds.values()):.1f} s)",
+    )
+
+
+def _check_files(files: ModelFiles, *, plan: bool) -> Path | None:
+    """The folder of results; raise before any work if something could not be written."""
+    from ..distributed.writing import check_new_folder
+
+    if files.model is not None or files.keep_training_nodes:
+        raise InputError(
+            "--model and --keep-training-nodes do not apply to distributed runs; use "
+            "gpcanet.distributed.GPCA.transform, or leave out --workers and --scheduler"
+        )
+    if not files.written and not plan:
+        raise InputError("nothing to write: give --output, --save-model or both")
+    if files.save_model is not None:
+        if files.save_model.suffix != ".safetensors":
+            raise InputError(f"{files.save_model}: models are saved as .safetensors")
+        check_target(files.save_model, overwrite=files.force)
+    if files.output is None:
+        return None
+    if files.output.suffix in (".csv", ".npz"):
+        raise InputError(
+            f"{files.output}: a distributed run writes a folder of Parquet files; give its name"
+        )
+    return check_new_folder(files.output)
+
+
+def _make_scratch(scratch: Path) -> None:
+    if not scratch.parent.is_dir():
+        raise FileNotFoundError(f"folder {scratch.parent} does not exist; create it first")
+    scratch.mkdir(exist_ok=True)
+
+
+@contextmanager
+def _client(cluster: ClusterOptions, files: ModelFiles) -> Iterator[Any]:
+    from ..distributed import connect, local_cluster
+
+    if cluster.scheduler is not None:
+        with connect(cluster.scheduler) as client:
+            yield client
+    else:
+        assert cluster.workers is not None
+        with local_cluster(cluster.workers, memory_limit=files.memory_limit) as client:
+            yield client
+
+
+def _store(console: Console, data: Input, cluster: ClusterOptions, client: Any) -> Any:
+    """The store of the run: the given one, or one built from the dataset or the files."""
+    from ..distributed import Store, build_store, write_dataset
+
+    given = [path for path in data.files.values() if path is not None]
+    if cluster.store is not None:
+        if data.dataset is not None or given:
+            raise InputError(f"give --store {cluster.store}, a dataset or files, not several")
+        return Store.open(cluster.store)
+    assert cluster.scratch is not None
+    folder = cluster.scratch / "store"
+    if folder.exists():
+        if not cluster.resume:
+            raise InputError(
+                f"{folder} exists; use it by --store, continue its run by --resume, or choose "
+                f"another scratch folder"
+            )
+        return Store.open(folder)
+    in_parallel = bool(given) and data.neighbors is None and not data.impute
+    if in_parallel and all(path.is_dir() or path.suffix in PARQUET for path in given):
+        if data.features is None or data.edges is None:
+            raise InputError("give the name of a dataset, or --features and --edges")
+        with console.phase("storing"), _naming_options():
+            return build_store(
+                folder, data.features, data.edges, data.labels, client=client,
+                id_column=data.id_column, source=data.source, target=data.target,
+                weight=data.weight, label_column=data.label_column,
+                split_column=data.split_column, ignore=data.ignore or (),
+                drop_unknown=data.drop_unknown,
+            )  # fmt: skip
+    dataset = data.load(console)
+    with console.phase("storing"):
+        return write_dataset(dataset, folder)
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    try:
+        yield
+    except UnknownNodeError as error:
+        option = option_names(Input)["drop_unknown"]
+        raise InputError(f"{error.problem}; add it there or use {option}") from error
+
+
+def _plan_values(plan: Any, machines: int) -> dict[str, Any]:
+    return {
+        "solves": len(plan.blocks),
+        "chunks": len(plan.chunks),
+        "steps": plan.steps,
+        "worker_bytes": plan.worker_bytes,
+        "graph_bytes": plan.graph_bytes,
+        "read_bytes": plan.read_bytes,
+        "written_bytes": plan.written_bytes,
+        "useful_workers": plan.useful_workers,
+        "seconds": plan.seconds(max(1, machines)),
+    }

@@ -1,0 +1,21 @@
+"""GPCA on a Dask cluster: graphs and features in files, columns solved by workers."""
+
+from .build import build_store
+from .cluster import connect, local_cluster
+from .gpca import GPCA
+from .parts import EmbeddingParts
+from .plan import Plan, make_plan
+from .store import Store
+from .writing import write_dataset
+
+__all__ = [
+    "GPCA",
+    "EmbeddingParts",
+    "Plan",
+    "Store",
+    "build_store",
+    "connect",
+    "local_cluster",
+    "make_plan",
+    "write_dataset",
+]

@@ -1,0 +1,175 @@
+"""Clusters: worker processes on this machine, or a scheduler that is running already."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import dask
+import joblib
+import numba
+import numpy as np
+import pyarrow
+import scipy
+from distributed import Client, LocalCluster, WorkerPlugin
+
+from .. import __version__
+from ..errors import InputError
+from ..estimators._memory_plan import parse_bytes
+from .store import Store
+
+#: Seconds to wait for a scheduler, and for its first worker.
+TIMEOUT = 30
+
+
+class MemoryLimit(WorkerPlugin):  # type: ignore[misc]
+    """Limits the private memory of workers, also of restarted ones; mapped files do not count.
+
+    Dask's own limit counts mapped files and kills workers that use the file cache.
+    """
+
+    name = "gpcanet-memory-limit"
+
+    def __init__(self, n_bytes: int) -> None:
+        self.n_bytes = n_bytes
+
+    def setup(self, worker: Any) -> None:
+        with suppress(ImportError):  # not on Windows
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_DATA, (self.n_bytes, self.n_bytes))
+
+
+@contextmanager
+def local_cluster(
+    n_workers: int,
+    *,
+    memory_limit: int | str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    address: str = "127.0.0.1",
+) -> Iterator[Client]:
+    """Worker processes on this machine, which share its cores.
+
+    Parameters
+    ----------
+    n_workers : int
+    memory_limit : int or str, optional
+        Largest private memory of a worker, without mapped files. Beyond it, a task fails with a
+        MemoryError.
+    scratch : path-like, optional
+        Folder for the files of Dask itself, by default the one for temporary files.
+    address : str
+        Address on which the scheduler listens.
+    """
+    threads = str(max(1, int(joblib.cpu_count()) // n_workers))
+    environment = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads)
+    environment["OPENBLAS_NUM_THREADS"] = threads
+    # Tasks take minutes and hold the GIL in some of their steps.
+    settings = {"distributed.comm.timeouts.connect": "60s", "distributed.worker.profile.enabled": 0}
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,
+            dashboard_address=f"{address}:0",  # any free port
+            host=address,
+            env=environment,
+            local_directory=None if scratch is None else str(scratch),
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        if memory_limit is not None:
+            client.register_plugin(MemoryLimit(parse_bytes(memory_limit)))
+        yield client
+
+
+@contextmanager
+def connect(address: str) -> Iterator[Client]:
+    """A client of a running scheduler, or an error that says what to do."""
+    try:
+        client = Client(address, timeout=TIMEOUT)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no Dask scheduler answers at {address} ({type(error).__name__}); start one with "
+            f"`dask scheduler`, and check address and firewall"
+        ) from None
+    with client:
+        yield client
+
+
+def versions() -> dict[str, str]:
+    """Versions that must be the same everywhere for results to be the same."""
+    return {
+        "gpcanet": __version__,
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+        "pyarrow": pyarrow.__version__,
+    }
+
+
+def worker_report(marker: str, store: str, dask_worker: Any) -> dict[str, Any]:
+    """What a worker sees of the folders, and its versions."""
+    digest = None
+    with suppress(Exception):
+        digest = Store.open(store).digest
+    return {
+        "sees_scratch": Path(marker).is_file(),
+        "store": digest,
+        "versions": versions(),
+        "threads": dask_worker.state.nthreads,
+    }
+
+
+def check_workers(client: Client, scratch: Path, store: Store) -> None:
+    """Raise unless all workers see the folders, have the same versions and run one task each."""
+    try:
+        client.wait_for_workers(1, timeout=TIMEOUT)
+    except (TimeoutError, OSError):
+        raise InputError(
+            f"the scheduler {client.scheduler.address} has no workers; start one with "
+            f"`dask worker {client.scheduler.address} --nthreads 1`"
+        ) from None
+    marker = scratch / f".{secrets.token_hex(8)}.part"
+    marker.touch()
+    try:
+        reports = client.run(worker_report, str(marker), str(store.folder), on_error="return")
+    finally:
+        marker.unlink()
+    own = versions()
+    for worker, report in reports.items():
+        if isinstance(report, Exception):
+            raise InputError(
+                f"worker {worker} cannot run gpcanet ({type(report).__name__}: {report}); install "
+                f"gpcanet[distributed] {__version__} there"
+            )
+        if not report["sees_scratch"]:
+            raise InputError(
+                f"worker {worker} does not see the folder {scratch}; use one on storage that all "
+                f"workers and the client share"
+            )
+        if report["store"] != store.digest:
+            raise InputError(
+                f"worker {worker} does not see the store {store.folder} as it is here; put it on "
+                f"storage that all workers and the client share"
+            )
+        for name, version in own.items():
+            if report["versions"][name] != version:
+                raise InputError(
+                    f"worker {worker} has {name} {report['versions'][name]}, but the client has "
+                    f"{version}; install the same version"
+                )
+        if report["threads"] > 1:
+            raise InputError(
+                f"worker {worker} runs {report['threads']} tasks at a time, each of which would "
+                f"take the memory of one; start workers with --nthreads 1 and set OMP_NUM_THREADS "
+                f"to their number of cores"
+            )

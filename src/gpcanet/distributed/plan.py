@@ -1,0 +1,229 @@
+"""The plan of a run: its tasks, and what they take in memory, reads, writes and time.
+
+Blocks of columns and chunks of rows depend on the store, the parameters and the memory limit, not
+on the number of workers, so that neither do the results.
+
+Memory of a worker, in bytes, for n nodes and blocks of w columns:
+``n * (36 + 8 [labels]) + n * w * (blocks * work + copy) + 300 MiB``. ``blocks`` is the number of
+blocks that the solver holds, ``work`` the bytes of a number in them, and ``copy`` is not 0 if the
+columns are not a whole block of the store or if the solver copies them.
+
+Seconds of a solve: ``steps * (m * lines * 64 + 4 m + n * (16 + 3 w work)) / GATHER_RATE`` with m
+entries of the adjacency and ``lines`` cache lines per row of a block. If the graph does not fit in
+the free memory beside the workers, each step also reads it from the disk.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError, ParameterError
+from ..estimators._memory_plan import BYTES_PER_NODE, format_bytes, parse_bytes
+from ..estimators._problem import Parameters, default_tol
+from ..linalg.operators.base import CACHE_LINE_BYTES
+from ..linalg.operators.propagation import MATERIALIZED_BYTES
+from ..linalg.solvers.chebyshev import chebyshev_steps
+from ..linalg.solvers.fixed_point import fixed_point_steps
+from .store import Store
+
+#: Memory of a worker that does not depend on the graph: code, chunks and their products.
+FIXED_BYTES = 300 * 2**20
+
+#: Bytes of a chunk of rows of F. A chunk of Z is a file.
+CHUNK_BYTES = 2**28
+
+#: Largest number of features: X^T F and its eigenvectors are computed on the client.
+LARGEST_FEATURES = 6_000
+
+#: Bytes per second that the steps of all workers of a machine read, of rows in random order.
+#: Measured with a billion edges on 2 cores (docs/performance.md, by CPU time).
+GATHER_RATE = 8e9
+
+#: Bytes per second of the disk of that machine.
+READ_RATE, WRITE_RATE = 1e9, 0.2e9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tasks of a run, and estimates.
+
+    Attributes
+    ----------
+    blocks : tuple of (int, int)
+        Columns of each solve.
+    chunks : tuple of (int, int)
+        Rows of each product and of each file of the result.
+    steps : int
+        Number of propagation steps per solve; for ``cg`` the largest.
+    worker_bytes : int
+        Private memory of a worker, without mapped files.
+    read_bytes, written_bytes : int
+        What all workers read and write, apart from the graph in every step.
+    graph_bytes : int
+        Size of the graph, which is mapped.
+    step_bytes : int
+        What a step of a solve reads from memory.
+    useful_workers : int
+        Number of workers, each on its own machine, beyond which blocks would be narrower than a
+        cache line, or there would be no work for more.
+    """
+
+    blocks: tuple[tuple[int, int], ...]
+    chunks: tuple[tuple[int, int], ...]
+    steps: int
+    worker_bytes: int
+    read_bytes: int
+    written_bytes: int
+    graph_bytes: int
+    step_bytes: int
+    useful_workers: int
+
+    def seconds(self, machines: int = 1, free_bytes: int | None = None) -> float:
+        """Estimated duration on machines with ``free_bytes`` of memory beside the workers."""
+        rounds = -(-len(self.blocks) // machines)
+        steps = rounds * self.steps
+        total = steps * self.step_bytes / GATHER_RATE
+        if free_bytes is not None and free_bytes < self.graph_bytes:
+            total += steps * self.graph_bytes / READ_RATE
+        return total + self.read_bytes / READ_RATE + self.written_bytes / WRITE_RATE
+
+    def summary(self, workers: int, machines: int = 1, free_bytes: int | None = None) -> str:
+        """The plan in a few lines."""
+        width = max(end - begin for begin, end in self.blocks)
+        at_most = f"{self.useful_workers} machine{'' if self.useful_workers == 1 else 's'}"
+        lines = (
+            f"{len(self.blocks)} solves of up to {width} columns and {self.steps} steps, "
+            f"{len(self.chunks)} chunks of rows\n"
+            f"memory of a worker: {format_bytes(self.worker_bytes, up=True)}, and the graph "
+            f"({format_bytes(self.graph_bytes, up=True)}) in the file cache of each machine\n"
+            f"read: {format_bytes(self.read_bytes)}, written: {format_bytes(self.written_bytes)} "
+            f"(in the scratch folder and the result)\n"
+        )
+        count = "1 worker" if workers == 1 else f"{workers} workers"
+        return (
+            f"{lines}about {self.seconds(machines, free_bytes):,.0f} s with {count}; beyond "
+            f"{at_most}, workers would solve for less than a cache line of columns"
+        )
+
+
+def make_plan(
+    store: Store,
+    parameters: Parameters,
+    *,
+    n_components: int,
+    is_transform: bool = False,
+    exponent: int = 0,
+    columns_per_task: int | None = None,
+    writes: bool = True,
+) -> Plan:
+    """The plan of a run within ``parameters.memory_limit`` per worker.
+
+    Raises
+    ------
+    ParameterError
+        If the memory is too small; the message states the smallest that suffices.
+    """
+    check_supported(store, parameters)
+    n, d = store.n_nodes, store.n_features
+    dtype_bytes = 4 if parameters.half else store.dtype.itemsize
+    limit = parameters.memory_limit
+    limit = None if limit is None else parse_bytes(limit)
+    needs = _Needs(store, parameters, dtype_bytes, exponent=exponent, is_transform=is_transform)
+    sources = [(0, n_components)] if is_transform else [(s.start, s.stop) for s in store.blocks]
+    widest = max(end - begin for begin, end in sources)
+    width = min(widest, columns_per_task or (store.blocks[0].stop if is_transform else widest))
+    while limit is not None and width > 0 and needs.bytes(width, widest) > limit:
+        width -= 1
+    if width == 0:
+        least = format_bytes(needs.bytes(1, widest), up=True)
+        assert limit is not None
+        raise ParameterError(
+            "memory_limit", format_bytes(limit), f"is too small for a worker; use at least {least}"
+        )
+    blocks = tuple(itertools.chain.from_iterable(_pieces(s[0], s[1], width) for s in sources))
+    width = max(end - begin for begin, end in blocks)
+    n_columns = n_components if is_transform else d
+    rows = max(1, CHUNK_BYTES // (n_columns * dtype_bytes))
+    work = 2 if parameters.half else dtype_bytes
+    lines = -(-width * work // CACHE_LINE_BYTES)
+    m, F_bytes = store.n_entries, n * n_columns * dtype_bytes
+    X_bytes = n * d * store.stored_dtype.itemsize
+    Z_bytes = n * n_components * store.dtype.itemsize if writes else 0
+    weight_bytes = store.dtype.itemsize if store.is_weighted else 0
+    graph_bytes = 8 * (n + 1) + m * (4 + weight_bytes)
+    reads = store.n_bytes + X_bytes + (F_bytes if writes else 0)  # verified and solved
+    if not is_transform:
+        reads += X_bytes + F_bytes  # X^T F
+    return Plan(
+        blocks=blocks,
+        chunks=tuple((begin, min(n, begin + rows)) for begin in range(0, n, rows)),
+        steps=_steps(parameters, store.dtype),
+        worker_bytes=needs.bytes(width, widest),
+        read_bytes=reads,
+        written_bytes=F_bytes + Z_bytes,
+        graph_bytes=graph_bytes,
+        step_bytes=m * (lines * CACHE_LINE_BYTES + 4 + weight_bytes) + n * (16 + 3 * width * work),
+        useful_workers=max(1, -(-n_columns * work // CACHE_LINE_BYTES)),
+    )
+
+
+def check_supported(store: Store, parameters: Parameters) -> None:
+    """Raise if W cannot be computed from the matrix X^T F."""
+    d = store.n_features
+    if d > LARGEST_FEATURES or parameters.eigen_solver == "lanczos":
+        raise InputError(
+            f"distributed runs compute the {d:,} x {d:,} matrix X^T F and its eigenvectors on one "
+            f"machine, for at most {LARGEST_FEATURES:,} features, without eigen_solver='lanczos'; "
+            f"reduce sparse features first (sklearn.decomposition.TruncatedSVD) or use gpcanet.GPCA"
+        )
+    if parameters.keep_training_nodes:
+        raise InputError(
+            "keep_training_nodes=True would copy the features; a distributed run keeps none"
+        )
+
+
+class _Needs:
+    """Memory of a solve."""
+
+    def __init__(
+        self, store: Store, parameters: Parameters, item: int, *, exponent: int, is_transform: bool
+    ) -> None:
+        self.n, self.item, self.parameters = store.n_nodes, item, parameters
+        self.work = 2 if parameters.half else item
+        reads_in_place = store.stored_dtype.itemsize <= item and not exponent
+        self.copies = is_transform or not reads_in_place
+
+    def bytes(self, width: int, widest: int) -> int:
+        n, parameters = self.n, self.parameters
+        per_number = parameters.n_blocks * self.work
+        if self.copies or width < widest:
+            per_number += self.item
+        refines = parameters.solver in ("auto", "chebyshev") and self.work == 4
+        limit = MATERIALIZED_BYTES * (2 if parameters.half else 1)
+        if refines or n * width * self.item <= limit:
+            per_number += self.work
+        per_node = BYTES_PER_NODE + (8 if parameters.beta > 0 else 0)
+        return FIXED_BYTES + n * per_node + n * width * per_number
+
+
+def _pieces(begin: int, end: int, width: int) -> list[tuple[int, int]]:
+    """Columns in as few pieces as possible, of about equal size."""
+    n_pieces = -(-(end - begin) // width)
+    edges = [begin + (end - begin) * i // n_pieces for i in range(n_pieces + 1)]
+    return list(itertools.pairwise(edges))
+
+
+def _steps(parameters: Parameters, dtype: Any) -> int:
+    """Number of steps of a solve; an upper bound for ``cg``."""
+    alpha, tol = float(parameters.alpha), parameters.tol or default_tol(dtype)
+    if parameters.half:
+        tol = max(tol, 1e-4)
+    if parameters.n_iter is not None:
+        return parameters.n_iter
+    if alpha == 0 or parameters.solver == "direct":
+        return 1
+    count = fixed_point_steps if parameters.solver == "fixed-point" else chebyshev_steps
+    return max(1, min(math.ceil(count(alpha, tol)), parameters.max_iter))

@@ -1,0 +1,210 @@
+"""A run: its scratch folder, its lock, and the tasks that are not finished yet."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from distributed import Client, as_completed
+from distributed.scheduler import KilledWorker
+from filelock import FileLock, Timeout
+from sklearn.exceptions import ConvergenceWarning
+
+from ..errors import DataError, DataWarning, InputError
+from ..utils.array_files import digest, write_json
+from ..utils.progress import report_progress
+from . import tasks
+from .store import Store
+
+#: File with the parameters, the store and the plan of the run in a scratch folder.
+RUN_FILE = "run.json"
+
+#: Bytes of a store that one task verifies.
+SHARDS_PER_TASK = 4
+
+
+class Run:
+    """The state of a run in a scratch folder.
+
+    Parameters
+    ----------
+    client : Client
+    scratch : path-like
+        Folder that the client and all workers see. Only one run uses it at a time.
+    identity : mapping
+        What the files of the run depend on. A run is resumed only if it is equal.
+    resume : bool
+        Whether to use the finished tasks of an earlier run.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        scratch: str | os.PathLike[str],
+        identity: Mapping[str, Any],
+        *,
+        resume: bool,
+    ) -> None:
+        self.client, self.folder, self.resume = client, Path(scratch).absolute(), resume
+        self.identity = json.loads(json.dumps(identity))
+        self._lock = FileLock(self.folder / "lock")
+
+    def __enter__(self) -> Self:
+        if not self.folder.parent.is_dir():
+            raise FileNotFoundError(f"folder {self.folder.parent} does not exist; create it first")
+        self.folder.mkdir(exist_ok=True)
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise InputError(
+                f"another run uses the scratch folder {self.folder}; wait for it, or choose another"
+            ) from None
+        try:
+            self._begin()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    @property
+    def name(self) -> str:
+        """Name of the run; equal for equal runs."""
+        return digest(self.identity)[:12]
+
+    def _begin(self) -> None:
+        path = self.folder / RUN_FILE
+        if path.exists():
+            try:
+                earlier = json.loads(path.read_bytes())
+            except ValueError:
+                earlier = {}
+            if not self.resume:
+                raise InputError(
+                    f"the scratch folder {self.folder} contains an unfinished run; pass "
+                    f"resume=True to finish it, or choose another folder"
+                )
+            names = [n for n in self.identity if earlier.get(n) != self.identity[n]]
+            if names:
+                raise InputError(
+                    f"the run in {self.folder} differs in {', '.join(names)} and cannot be "
+                    f"resumed; use its settings, or choose another folder"
+                )
+        for part in self.folder.glob(".*.part"):
+            part.unlink(missing_ok=True)
+        write_json(path, self.identity)
+
+    def finish(self) -> None:
+        """Remove the files of the run."""
+        (self.folder / RUN_FILE).unlink()
+        for pattern in ("F*", "M*", "Z*", "W*", "labels*", ".*.part"):
+            for path in self.folder.glob(pattern):
+                path.unlink()
+
+    # -- tasks ----------------------------------------------------------------------------
+
+    def verify(self, store: Store) -> None:
+        """Verify the checksums of the store, and of the solutions of an earlier run."""
+        shards = list(store.shards())
+        starts = range(0, len(shards), SHARDS_PER_TASK)
+        groups = [(store.folder, shards[i : i + SHARDS_PER_TASK]) for i in starts]
+        compute(self.client, "verifying", tasks.verify_store, groups)
+        names = [path.name.partition(".")[0] for path in self.folder.glob("*.done.json")]
+        records = {name: tasks.read_record(self.folder, name) for name in names}
+        entries = {name: r["array"] for name, r in records.items() if r and "array" in r}
+        written = [(self.folder, entry) for entry in entries.values()]
+        found = compute(self.client, "verifying earlier tasks", tasks.damage_of, written)
+        for name, problem in zip(entries, found, strict=True):
+            if problem is not None:
+                warnings.warn(f"{problem}; it is computed again", DataWarning, stacklevel=3)
+                tasks.record_path(self.folder, name).unlink()
+
+    def complete(
+        self,
+        what: str,
+        function: Callable[..., None],
+        arguments: Mapping[str, tuple[Any, ...]],
+        amounts: Sequence[int] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Run the tasks that have no record yet, and return the records of all.
+
+        ``arguments`` has the arguments of the function for each record; ``amounts`` are the
+        sizes of the tasks for the progress report.
+        """
+        sizes = dict(zip(arguments, amounts or [1] * len(arguments), strict=True))
+        pending = [name for name in arguments if tasks.read_record(self.folder, name) is None]
+        done = sum(size for name, size in sizes.items() if name not in pending)
+        compute(
+            self.client, what, function, [arguments[name] for name in pending],
+            amounts=[sizes[name] for name in pending], done=done, total=sum(sizes.values()),
+        )  # fmt: skip
+        records = [tasks.read_record(self.folder, name) for name in arguments]
+        return [record for record in records if record is not None]
+
+
+def compute(
+    client: Client,
+    what: str,
+    function: Callable[..., Any],
+    arguments: list[tuple[Any, ...]],
+    *,
+    amounts: list[int] | None = None,
+    done: int = 0,
+    total: int | None = None,
+) -> list[Any]:
+    """Results of a function on workers, in the order of its arguments; the first error is raised.
+
+    ``amounts`` are the sizes of the tasks for the progress report.
+    """
+    if not arguments:
+        return []
+    amounts = amounts or [1] * len(arguments)
+    total = total or len(arguments)
+    futures = [
+        client.submit(function, *args, pure=False, priority=-i) for i, args in enumerate(arguments)
+    ]
+    numbers = {future.key: i for i, future in enumerate(futures)}
+    report_progress(what, done, total)
+    results: list[Any] = [None] * len(futures)
+    try:
+        for future in as_completed(futures):
+            number = numbers[future.key]
+            results[number] = future.result()
+            done += amounts[number]
+            report_progress(what, done, total)
+    except KilledWorker as error:
+        raise InputError(
+            f"{what}: the worker {error.last_worker.address} died, as others before it on the same "
+            f"task, probably for lack of memory; give workers more of it, or plan with less"
+        ) from None
+    except MemoryError:
+        raise InputError(
+            f"{what}: a worker has not enough memory; give workers more of it, or plan with less"
+        ) from None
+    finally:
+        client.cancel(futures)
+    return results
+
+
+def issue_warnings(records: list[dict[str, Any]]) -> None:
+    """Issue the warnings of the workers, each once."""
+    for kind, message in {tuple(found) for record in records for found in record["warnings"]}:
+        category = ConvergenceWarning if kind == "ConvergenceWarning" else UserWarning
+        warnings.warn(message, category, stacklevel=4)
+
+
+def move_folder(part: Path, output: Path) -> None:
+    """Give a complete folder its name."""
+    try:
+        os.rename(part, output)
+    except OSError:
+        if output.exists():
+            raise DataError(f"{output} was created meanwhile; the result is in {part}") from None
+        shutil.move(part, output)

@@ -1,0 +1,143 @@
+"""A store built from directories of Parquet equals what the local command reads."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import strategies as st
+from properties import examples
+
+from gpcanet.distributed import build, build_store
+from gpcanet.distributed.build import parquet_parts
+from gpcanet.errors import DataError, UnknownNodeError
+from gpcanet.files import load_files
+
+N_NODES = 30
+
+
+def write_parts(folder, table, n_parts):
+    """A table as one file, and as a directory of files."""
+    folder.mkdir()
+    edges = np.linspace(0, len(table), n_parts + 1).astype(int)
+    for i in range(n_parts):
+        pq.write_table(table.slice(edges[i], edges[i + 1] - edges[i]), folder / f"p{i}.parquet")
+    pq.write_table(table, folder.with_suffix(".parquet"))
+    return folder
+
+
+def make_tables(ids, *, weighted, labels, dtype, seed):
+    rng = np.random.default_rng(seed)
+    names = {
+        "numbers": rng.permutation(N_NODES) * 10**12 - 5,
+        "text": np.array([f"ä{i}" for i in rng.permutation(N_NODES)], object),
+        "none": np.arange(N_NODES),
+    }[ids]
+    columns = {} if ids == "none" else {"id": names}
+    columns |= {f"x{i}": rng.standard_normal(N_NODES).astype(dtype) for i in range(5)}
+    classes = np.array([None, "b", "a", "c"], object)[rng.integers(0, 4, N_NODES)]
+    classes[:2] = "a", "b"
+    if labels == "in features":
+        columns["label"] = classes
+        columns["split"] = np.array(["train", "test", None], object)[rng.integers(0, 3, N_NODES)]
+    pairs = rng.integers(0, N_NODES, (2, 80))  # with self-loops and repeated edges
+    edges = {"source": names[pairs[0]], "target": names[pairs[1]]}
+    if weighted:
+        edges["weight"] = rng.choice([0.0, 0.5, 1.0, 2.25], 80)
+    own = {"id": names[::-1][:20], "label": classes[:20]} if labels == "own file" else None
+    return [None if table is None else pa.table(table) for table in (columns, edges, own)]
+
+
+@examples(
+    5, suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)  # fmt: skip
+@given(
+    ids=st.sampled_from(["numbers", "text", "none"]),
+    weighted=st.booleans(),
+    labels=st.sampled_from(["none", "in features", "own file"]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    n_parts=st.tuples(*[st.integers(1, 4)] * 3),
+    shard=st.sampled_from([7, 2**24]),
+    seed=st.integers(0, 100),
+)
+def test_it_equals_what_the_local_command_reads(
+    client, tmp_path_factory, monkeypatch, ids, weighted, labels, dtype, n_parts, shard, seed
+):
+    folder = tmp_path_factory.mktemp("build")
+    tables = make_tables(ids, weighted=weighted, labels=labels, dtype=dtype, seed=seed)
+    names = ("features", "edges", "labels")
+    paths = [
+        None if table is None else write_parts(folder / name, table, n)
+        for name, table, n in zip(names, tables, n_parts, strict=True)
+    ]
+    monkeypatch.setattr(build, "ENTRIES_PER_SHARD", shard)
+    store = build_store(folder / "store", *paths, client=client, columns_per_block=2)
+    store.verify()
+    data = store.dataset()
+    files = [None if path is None else path.with_suffix(".parquet") for path in paths]
+    expected = load_files(*files)
+    assert data.graph == expected.graph
+    np.testing.assert_array_equal(data.X, expected.X)
+    assert data.X.dtype == expected.X.dtype
+    np.testing.assert_array_equal(data.y, expected.y)
+    for part in ("train", "validation", "test"):
+        np.testing.assert_array_equal(getattr(data, part), getattr(expected, part))
+    np.testing.assert_allclose(store.mean, data.X.mean(axis=0, dtype=float), atol=1e-12)
+    assert data.feature_names.tolist() == expected.feature_names.tolist()
+    if labels != "none":
+        assert data.class_names.tolist() == expected.class_names.tolist()
+    assert not (folder / "store" / "build").exists()
+
+
+@pytest.fixture
+def paths(tmp_path):
+    tables = make_tables("text", weighted=False, labels="own file", dtype=np.float32, seed=0)
+    return {
+        name: write_parts(tmp_path / name, table, 3)
+        for name, table in zip(("features", "edges", "labels"), tables, strict=True)
+    }
+
+
+def change(path, **columns):
+    table = pq.read_table(path)
+    for name, values in columns.items():
+        table = table.drop([name]) if name in table.column_names else table
+        table = table if values is None else table.append_column(name, pa.array(values))
+    pq.write_table(table, path)
+
+
+def test_bad_files_are_named(client, tmp_path, paths):
+    target = tmp_path / "store"
+
+    def fails(error, message, **options):
+        with pytest.raises(error, match=message):
+            build_store(target, **paths | options, client=client)
+        assert not target.exists()
+
+    whole = paths["features"].with_suffix(".parquet")
+    change(paths["edges"] / "p1.parquet", source=["nobody"] * 27)
+    fails(UnknownNodeError, r"p1\.parquet, row 0: node 'nobody' is not in the features \(27 unk")
+    build_store(tmp_path / "dropped", **paths, client=client, drop_unknown=True)
+    change(paths["edges"] / "p1.parquet", source=np.arange(27))
+    fails(DataError, r"p1\.parquet: column 'source' has integers, but the features have text")
+    (paths["edges"] / "p1.parquet").unlink()
+    fails(DataError, r"edges has no part 1, but p2\.parquet; complete the directory")
+    ids = pq.read_table(paths["features"] / "p0.parquet")["id"]
+    change(paths["features"] / "p2.parquet", id=ids)
+    edges = paths["edges"].with_suffix(".parquet")
+    fails(DataError, r"p2\.parquet, row \d has the same node id as .*p0\.parquet", edges=edges)
+    change(paths["features"] / "p2.parquet", x1=None)
+    fails(DataError, r"p2\.parquet has other columns than", edges=edges)
+    change(paths["labels"] / "p2.parquet", id=pq.read_table(paths["labels"] / "p1.parquet")["id"])
+    fails(DataError, "the labels name a node twice", features=whole, edges=edges)
+    (tmp_path / "empty").mkdir()
+    fails(DataError, "contains no Parquet files", features=whole, edges=tmp_path / "empty")
+    fails(DataError, "does not exist; check the name", features=tmp_path / "no")
+
+
+def test_parts_have_the_order_of_their_numbers(tmp_path):
+    for i in range(12):
+        pq.write_table(pa.table({"a": [i]}), tmp_path / f"part.{i}.parquet")
+    (tmp_path / "_metadata.parquet").touch()
+    assert [p.name for p in parquet_parts(tmp_path)] == [f"part.{i}.parquet" for i in range(12)]

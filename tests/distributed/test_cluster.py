@@ -1,0 +1,69 @@
+"""Schedulers that do not answer, and workers that cannot do the work."""
+
+import pytest
+from distributed import Client, LocalCluster
+from test_store import make_dataset
+
+from gpcanet.distributed import cluster, connect, write_dataset
+from gpcanet.distributed.cluster import check_workers, versions
+from gpcanet.errors import InputError
+
+
+@pytest.fixture
+def store(tmp_path):
+    return write_dataset(make_dataset(), tmp_path / "store")
+
+
+def test_a_scheduler_that_does_not_answer(monkeypatch):
+    monkeypatch.setattr(cluster, "TIMEOUT", 0.2)
+    message = r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .*start"
+    with pytest.raises(InputError, match=message), connect("tcp://127.0.0.1:9"):
+        pass
+
+
+class Workers:
+    """A client whose only worker reports something else than the truth."""
+
+    def __init__(self, client, **changes):
+        self.client, self.changes = client, changes
+
+    def wait_for_workers(self, *args, **kw):
+        pass
+
+    def run(self, function, *args, **kw):
+        class Worker:
+            class state:
+                nthreads = 1
+
+        report = function(*args, Worker)
+        if isinstance(self.changes.get("error"), Exception):
+            return {"tcp://w": self.changes["error"]}
+        return {"tcp://w": report | self.changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sees_scratch": False}, "does not see the folder .*storage that all workers"),
+        ({"store": None}, "does not see the store .* as it is here"),
+        ({"store": "abc"}, "does not see the store .* as it is here"),
+        ({"versions": versions() | {"numpy": "1.0"}}, "has numpy 1.0, but the client has"),
+        ({"threads": 4}, "runs 4 tasks at a time, .*start workers with --nthreads 1"),
+        ({"error": ModuleNotFoundError("gpcanet")}, "cannot run gpcanet .*install gpcanet"),
+    ],
+)
+def test_workers_that_cannot_do_the_work(store, tmp_path, changes, message):
+    with pytest.raises(InputError, match=f"worker tcp://w {message}"):
+        check_workers(Workers(None, **changes), tmp_path, store)
+    check_workers(Workers(None), tmp_path, store)
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_a_scheduler_without_workers(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "TIMEOUT", 0.2)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as local,
+        Client(local) as client,
+        pytest.raises(InputError, match=r"has no workers; start one with `dask worker inproc"),
+    ):
+        check_workers(client, tmp_path, store)

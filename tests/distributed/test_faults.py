@@ -1,0 +1,194 @@
+"""Killed workers and clients, full disks, damaged files: the same bytes, nothing repeated."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from filelock import FileLock
+
+from gpcanet.datasets import block_model
+from gpcanet.distributed import GPCA, Store, run, write_dataset
+from gpcanet.distributed import plan as plan_module
+from gpcanet.errors import DataError, DataWarning, InputError
+
+#: A run with 12 solves, 8 chunks, 2 levels of sums and 8 files of results.
+PARAMETERS = {"n_components": 3, "alpha": 20.0, "solver": "chebyshev", "tol": 1e-12}
+
+CHUNK_BYTES = 48 * 8 * 500
+
+CLIENT = """
+import sys
+from distributed import Client
+from gpcanet.distributed import GPCA, plan
+plan.CHUNK_BYTES = {chunk_bytes}
+with Client(sys.argv[1]) as client:
+    GPCA(**{parameters}).fit_transform(
+        sys.argv[2], client=client, scratch=sys.argv[3], output=sys.argv[4], resume=True
+    )
+"""
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch):
+    monkeypatch.setattr(plan_module, "CHUNK_BYTES", CHUNK_BYTES)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    data = block_model(4_000, 40_000, n_features=48)
+    data = replace(data, X=data.X.astype(np.float64))
+    return write_dataset(data, tmp_path_factory.mktemp("faults") / "store", columns_per_block=4)
+
+
+def fit(client, store, folder, *, resume=False):
+    return GPCA(**PARAMETERS).fit_transform(
+        store, client=client, scratch=folder / "scratch", output=folder / "out", resume=resume
+    )
+
+
+def contents(parts):
+    return {path.name: path.read_bytes() for path in parts.files}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(client, store, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_module, "CHUNK_BYTES", CHUNK_BYTES)
+        return contents(fit(client, store, tmp_path_factory.mktemp("undisturbed")))
+
+
+def records(folder, pattern="*"):
+    return set((folder / "scratch").glob(f"{pattern}.done.json"))
+
+
+def wait_for(condition, process=None):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        if process is not None and process.poll() is not None:
+            return
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("stage", ["F", "M0", "Z"])
+def test_a_killed_worker(client, store, undisturbed, tmp_path, stage):
+    [pid, *_] = client.run(os.getpid).values()
+
+    def kill():
+        wait_for(lambda: len(records(tmp_path, f"{stage}*")) >= 2)
+        os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = contents(fit(client, store, tmp_path))
+    killer.join()
+    assert found == undisturbed
+    client.wait_for_workers(2)
+
+
+def killed_client(client, store, folder, n_records):
+    """Start a client, and kill it when this many tasks are finished."""
+    code = CLIENT.format(parameters=PARAMETERS, chunk_bytes=CHUNK_BYTES)
+    arguments = [client.scheduler.address, store.folder, folder / "scratch", folder / "out"]
+    process = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)])
+    wait_for(lambda: len(records(folder)) >= n_records, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def check_resumed(client, store, folder, undisturbed, monkeypatch):
+    if (folder / "out").exists():  # it was complete before it could be killed
+        found = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+        assert found == undisturbed
+        return
+    time.sleep(0.3)  # tasks that run already are finished by the workers
+    finished = {path: path.stat() for path in records(folder)}
+    monkeypatch.setattr(run.Run, "finish", lambda self: None)
+    assert contents(fit(client, store, folder, resume=True)) == undisturbed
+    monkeypatch.undo()
+    for path, before in finished.items():
+        assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+@pytest.mark.parametrize("n_records", [1, 17])
+def test_a_killed_client_is_resumed(client, store, undisturbed, tmp_path, monkeypatch, n_records):
+    killed_client(client, store, tmp_path, n_records)
+    check_resumed(client, store, tmp_path, undisturbed, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", range(20))
+def test_a_client_killed_at_random(client, store, undisturbed, tmp_path, monkeypatch, moment):
+    n_records = int(np.random.default_rng(moment).integers(0, 30))
+    killed_client(client, store, tmp_path, n_records)
+    check_resumed(client, store, tmp_path, undisturbed, monkeypatch)
+
+
+def limit_file_size(n_bytes):
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+
+
+def test_a_full_disk(client, store, undisturbed, tmp_path):
+    client.run(limit_file_size, 50_000)
+    try:
+        with pytest.raises(OSError, match=r"File too large: '.*scratch/F\d+\.npy'"):
+            fit(client, store, tmp_path)
+    finally:
+        client.run(limit_file_size, resource.RLIM_INFINITY)
+    assert not list((tmp_path / "scratch").glob("*.npy"))
+    assert contents(fit(client, store, tmp_path, resume=True)) == undisturbed
+
+
+def flip(path, offset):
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 16
+    path.write_bytes(content)
+
+
+def test_damaged_files_are_named_and_not_used(client, store, undisturbed, tmp_path, monkeypatch):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in store.folder.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    flip(copy / "X3.npy", 5_000)
+    with pytest.raises(DataError, match=r"X3\.npy is damaged in its bytes 0 to .*build the store"):
+        fit(client, Store.open(copy), tmp_path)
+    (tmp_path / "scratch" / "run.json").unlink()
+    (tmp_path / "scratch" / "lock").unlink(missing_ok=True)
+    killed_client(client, store, tmp_path, 14)
+    time.sleep(0.3)
+    flip(tmp_path / "scratch" / "F2.npy", 5_000)
+    with pytest.warns(DataWarning, match=r"F2\.npy is damaged .*; it is computed again"):
+        assert contents(fit(client, store, tmp_path, resume=True)) == undisturbed
+
+
+def test_one_run_per_scratch_folder(client, store, tmp_path):
+    (tmp_path / "scratch").mkdir()
+    with FileLock(tmp_path / "scratch" / "lock"), pytest.raises(InputError, match="another run"):
+        fit(client, store, tmp_path)
+
+
+def test_only_the_same_run_is_resumed(client, store, tmp_path):
+    killed_client(client, store, tmp_path, 2)
+    with pytest.raises(InputError, match="contains an unfinished run; pass resume=True"):
+        fit(client, store, tmp_path)
+    other = GPCA(**PARAMETERS | {"alpha": 3.0})
+    arguments = {"client": client, "scratch": tmp_path / "scratch", "output": tmp_path / "out"}
+    with pytest.raises(InputError, match="differs in alpha and cannot be resumed"):
+        other.fit_transform(store, **arguments, resume=True)
+
+
+def test_nothing_else_is_left(client, store, undisturbed, tmp_path):
+    assert contents(fit(client, store, tmp_path)) == undisturbed
+    left = {str(path.relative_to(tmp_path)) for path in Path(tmp_path).rglob("*")}
+    assert left - {"scratch/lock"} == {"scratch", "out", *(f"out/{name}" for name in undisturbed)}

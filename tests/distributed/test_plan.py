@@ -1,0 +1,91 @@
+"""The plan: memory that is enough, and the numbers of the guide."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
+
+import gpcanet
+from gpcanet.distributed import Store, make_plan
+from gpcanet.errors import InputError, ParameterError
+from gpcanet.estimators._problem import Parameters
+
+GUIDE = Path(gpcanet.__file__).parents[2] / "docs" / "guide-cluster.md"
+
+
+def planned_store(n, n_edges, d, *, width=32, dtype="<f2", weighted=False):
+    """A store that consists of its manifest."""
+
+    def entry(*shape, dtype):
+        size = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
+        return {"file": "", "dtype": dtype, "shape": list(shape), "bytes": size, "crc32": []}
+
+    arrays = {
+        "indptr": entry(n + 1, dtype="<i8"),
+        "indices": entry(2 * n_edges, dtype="<i4"),
+    }
+    if weighted:
+        arrays["weights"] = entry(2 * n_edges, dtype="<f4")
+    for number, begin in enumerate(range(0, d, width)):
+        arrays[f"X{number}"] = entry(n, min(width, d - begin), dtype=dtype)
+    manifest = {"arrays": arrays, "mean": [0.0] * d, "largest": 1.0, "feature_names": None}
+    return Store(Path("store"), manifest)
+
+
+PAPERS = {"n": 111_059_956, "n_edges": 1_615_685_872, "d": 128}
+FIVE_STEPS = {"solver": "fixed-point", "n_iter": 5, "precision": "half"}
+
+
+@pytest.mark.parametrize(
+    ("heading", "machines"), [("1 machine of 64 GB", 1), ("4 machines of 64 GB", 4)]
+)
+def test_the_guide_shows_what_the_plan_says(heading, machines):
+    store = planned_store(**PAPERS)
+    plan = make_plan(store, Parameters(**FIVE_STEPS, memory_limit="40GiB"), n_components=64)
+    shown = re.search(rf"{heading}:\n\n```\n(.*?)\n```", GUIDE.read_text(), re.DOTALL)[1]
+    assert shown.replace("\n", " ") == plan.summary(machines, machines).replace("\n", " ")
+
+
+@examples(100)
+@given(
+    n=st.integers(10, 10**8),
+    d=st.integers(1, 300),
+    width=st.integers(1, 64),
+    dtype=st.sampled_from(["<f2", "<f4", "<f8"]),
+    limit=st.integers(2**28, 2**36),
+    solver=st.sampled_from([FIVE_STEPS, {}, {"solver": "cg"}, {"normalization": "rw"}]),
+    n_columns=st.none() | st.integers(1, 40),
+    is_transform=st.booleans(),
+)
+def test_blocks_cover_all_columns_within_the_limit(
+    n, d, width, dtype, limit, solver, n_columns, is_transform
+):
+    store = planned_store(n, 10 * n, d, width=width, dtype=dtype)
+    k = max(1, d // 2)
+    options = {"n_components": k, "columns_per_task": n_columns, "is_transform": is_transform}
+    try:
+        plan = make_plan(store, Parameters(**solver, memory_limit=limit), **options)
+    except ParameterError as error:
+        least = re.search(r"at least ([\d.]+ \w+)", str(error))[1]
+        plan = make_plan(store, Parameters(**solver, memory_limit=least), **options)
+        assert plan.worker_bytes > limit
+    else:
+        assert plan.worker_bytes <= limit
+    columns = [c for begin, end in plan.blocks for c in range(begin, end)]
+    assert columns == list(range(k if is_transform else d))
+    if n_columns is not None:
+        assert max(end - begin for begin, end in plan.blocks) <= n_columns
+    assert plan.chunks[0][0] == 0
+    assert plan.chunks[-1][1] == n
+    assert all(a[1] == b[0] for a, b in zip(plan.chunks, plan.chunks[1:], strict=False))
+    assert plan.seconds(4) <= plan.seconds(1) <= plan.seconds(1, free_bytes=0)
+
+
+def test_wide_features_are_refused():
+    store = planned_store(1_000, 5_000, 6_001)
+    with pytest.raises(InputError, match=r"for at most 6,000 features, .*TruncatedSVD"):
+        make_plan(store, Parameters(), n_components=2)

@@ -39,9 +39,9 @@ FEW_FEATURES = 64
 #: Largest number of labels times classes for which boosting is tried.
 BOOSTING_WORK = 200_000
 
-#: Training labels of the first and of the second ranking. The first keeps the best eighth.
-RANKING_LABELS = (1_000, 10_000)
-KEPT_SHARE = 8
+#: Training labels of the first and of the second ranking. A ranking keeps the best quarter.
+RANKING_LABELS = (2_000, 20_000)
+KEPT_SHARE = 4
 
 #: Held-out labels that suffice for a ranking; further labels and folds are not used.
 HELD_OUT_LABELS = 5_000
@@ -282,11 +282,7 @@ def select_members(
     ]
     rankings = [(enough, RANKING_LABELS[1])]
     if len(enough) > 2 or max(len(fold.train) for fold in enough) > RANKING_LABELS[0]:
-        few = [
-            fold._replace(held_out=fitter.subsample(fold.held_out, RANKING_LABELS[0]))
-            for fold in enough[:2]
-        ]
-        rankings.insert(0, (few, RANKING_LABELS[0]))
+        rankings.insert(0, (enough[:2], RANKING_LABELS[0]))
     for part, n_labels in rankings:
         members, scores = _evaluate(candidates, fitter, part, n_labels)
         order = np.argsort(-scores.mean(axis=1), kind="stable")

@@ -163,7 +163,7 @@ class Stages:
         now = time.perf_counter()
         self._times.setdefault(what, [now, now])[1] = now
         if what.startswith("solving") and done == total:
-            records = sorted(self._scratch.glob("F*.done.json"))
+            records = sorted(self._scratch.rglob("F*.done.json"))
             self.solves = [json.loads(path.read_bytes())["seconds"] for path in records]
 
     def seconds(self) -> dict[str, float]:

@@ -66,7 +66,7 @@ def undisturbed(client, store, tmp_path_factory):
 
 
 def records(folder, pattern="*"):
-    return set((folder / "scratch").glob(f"{pattern}.done.json"))
+    return set((folder / "scratch").glob(f"run-*/{pattern}.done.json"))
 
 
 def wait_for(condition, process=None):
@@ -141,11 +141,11 @@ def limit_file_size(n_bytes):
 def test_a_full_disk(client, store, undisturbed, tmp_path):
     client.run(limit_file_size, 50_000)
     try:
-        with pytest.raises(OSError, match=r"File too large: '.*scratch/F\d+\.npy'"):
+        with pytest.raises(OSError, match=r"File too large: '.*scratch/run-\w+/F\d+\.npy'"):
             fit(client, store, tmp_path)
     finally:
         client.run(limit_file_size, resource.RLIM_INFINITY)
-    assert not list((tmp_path / "scratch").glob("*.npy"))
+    assert not list((tmp_path / "scratch").rglob("*.npy"))
     assert contents(fit(client, store, tmp_path, resume=True)) == undisturbed
 
 
@@ -167,7 +167,8 @@ def test_damaged_files_are_named_and_not_used(client, store, undisturbed, tmp_pa
     (tmp_path / "scratch" / "lock").unlink(missing_ok=True)
     killed_client(client, store, tmp_path, 14)
     time.sleep(0.3)
-    flip(tmp_path / "scratch" / "F2.npy", 5_000)
+    [path] = (tmp_path / "scratch").glob("run-*/F2.npy")
+    flip(path, 5_000)
     with pytest.warns(DataWarning, match=r"F2\.npy is damaged .*; it is computed again"):
         assert contents(fit(client, store, tmp_path, resume=True)) == undisturbed
 
@@ -186,6 +187,22 @@ def test_only_the_same_run_is_resumed(client, store, tmp_path):
     arguments = {"client": client, "scratch": tmp_path / "scratch", "output": tmp_path / "out"}
     with pytest.raises(InputError, match="differs in alpha and cannot be resumed"):
         other.fit_transform(store, **arguments, resume=True)
+
+
+def test_files_of_another_run_are_not_used(client, store, undisturbed, tmp_path):
+    """A client may be killed while it removes the files of a run, and a task may outlive it."""
+    killed_client(client, store, tmp_path, 14)
+    (tmp_path / "scratch" / "run.json").unlink()
+    (tmp_path / "scratch" / "Z of the user").touch()
+    time.sleep(0.3)
+    other = GPCA(**PARAMETERS | {"alpha": 3.0})
+    arguments = {"client": client, "scratch": tmp_path / "scratch"}
+    other.fit(store, **arguments)
+    expected = GPCA(**PARAMETERS | {"alpha": 3.0}).fit(
+        store, client=client, scratch=tmp_path / "empty"
+    )
+    np.testing.assert_array_equal(other.components_, expected.components_)
+    assert (tmp_path / "scratch" / "Z of the user").exists()
 
 
 def test_nothing_else_is_left(client, store, undisturbed, tmp_path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -299,8 +300,6 @@ def _identity(
 
 
 def _digest_of(labels: np.ndarray) -> str:
-    import hashlib
-
     return hashlib.sha256(np.ascontiguousarray(labels).data).hexdigest()
 
 
@@ -348,8 +347,6 @@ def _write(
     shape: tuple[int, int],
 ) -> EmbeddingParts:  # fmt: skip
     """Let the workers write Z, and remove the files of the run."""
-    from dataclasses import replace
-
     part = output.with_name(f".{output.name}.{run.name}.part")
     part.mkdir(exist_ok=True)
     work = replace(work, output=part, format=format, id_name=id_name)

@@ -40,6 +40,11 @@ class Run:
         What the files of the run depend on. A run is resumed only if it is equal.
     resume : bool
         Whether to use the finished tasks of an earlier run.
+
+    Attributes
+    ----------
+    folder : Path
+        Folder of the files of this run, inside the scratch folder.
     """
 
     def __init__(
@@ -50,19 +55,21 @@ class Run:
         *,
         resume: bool,
     ) -> None:
-        self.client, self.folder, self.resume = client, Path(scratch).absolute(), resume
+        self.client, self.scratch, self.resume = client, Path(scratch).absolute(), resume
         self.identity = json.loads(json.dumps(identity))
-        self._lock = FileLock(self.folder / "lock")
+        self.name = digest(self.identity)[:12]  # equal for equal runs
+        self.folder = self.scratch / f"run-{self.name}"
+        self._lock = FileLock(self.scratch / "lock")
 
     def __enter__(self) -> Self:
-        if not self.folder.parent.is_dir():
-            raise FileNotFoundError(f"folder {self.folder.parent} does not exist; create it first")
-        self.folder.mkdir(exist_ok=True)
+        if not self.scratch.parent.is_dir():
+            raise FileNotFoundError(f"folder {self.scratch.parent} does not exist; create it first")
+        self.scratch.mkdir(exist_ok=True)
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
             raise InputError(
-                f"another run uses the scratch folder {self.folder}; wait for it, or choose another"
+                f"another run uses the scratch folder {self.scratch}; wait for it or use another"
             ) from None
         try:
             self._begin()
@@ -74,13 +81,8 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self._lock.release()
 
-    @property
-    def name(self) -> str:
-        """Name of the run; equal for equal runs."""
-        return digest(self.identity)[:12]
-
     def _begin(self) -> None:
-        path = self.folder / RUN_FILE
+        path = self.scratch / RUN_FILE
         if path.exists():
             try:
                 earlier = json.loads(path.read_bytes())
@@ -88,25 +90,26 @@ class Run:
                 earlier = {}
             if not self.resume:
                 raise InputError(
-                    f"the scratch folder {self.folder} contains an unfinished run; pass "
+                    f"the scratch folder {self.scratch} contains an unfinished run; pass "
                     f"resume=True to finish it, or choose another folder"
                 )
             names = [n for n in self.identity if earlier.get(n) != self.identity[n]]
             if names:
                 raise InputError(
-                    f"the run in {self.folder} differs in {', '.join(names)} and cannot be "
+                    f"the run in {self.scratch} differs in {', '.join(names)} and cannot be "
                     f"resumed; use its settings, or choose another folder"
                 )
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(exist_ok=True)
         for part in self.folder.glob(".*.part"):
             part.unlink(missing_ok=True)
         write_json(path, self.identity)
 
     def finish(self) -> None:
         """Remove the files of the run."""
-        (self.folder / RUN_FILE).unlink()
-        for pattern in ("F*", "M*", "Z*", "W*", "labels*", ".*.part"):
-            for path in self.folder.glob(pattern):
-                path.unlink()
+        shutil.rmtree(self.folder)
+        (self.scratch / RUN_FILE).unlink()
 
     # -- tasks ----------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ A file without a record is not used. A task that runs twice writes the same byte
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Iterator
@@ -92,8 +93,6 @@ def record_path(scratch: Path, name: str) -> Path:
 
 def read_record(scratch: Path, name: str) -> dict[str, Any] | None:
     """The record of a finished task; None if it is not finished."""
-    import json
-
     try:
         record: dict[str, Any] = json.loads(record_path(scratch, name).read_bytes())
     except (FileNotFoundError, ValueError):

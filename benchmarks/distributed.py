@@ -100,7 +100,8 @@ def generate(folder: str, n_nodes: int, degree: int, n_features: int) -> Outcome
 
 def embed(folder: str) -> Outcome:
     """Fit on the store in a folder, and measure stages, memory and bytes."""
-    from gpcanet.distributed import GPCA, Store, local_cluster, make_plan
+    from gpcanet.distributed import GPCA, Store, local_cluster
+    from gpcanet.distributed.plan import make_plan
     from gpcanet.estimators._problem import Parameters
     from gpcanet.utils.progress import progress_to
 

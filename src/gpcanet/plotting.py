@@ -121,6 +121,11 @@ def plot_spectrum(model: Any, *, cumulative: bool = False, ax: Any = None) -> An
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> plot_spectrum([0.5, 0.25], cumulative=True).get_xlabel()
+    'number of components'
     """
     shares = model.explained_variance_ratio_ if isinstance(model, GPCA) else model
     shares = np.asarray(shares)
@@ -168,6 +173,15 @@ def plot_path(
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpcanet import GPCAPath, Graph
+    >>> X = np.random.default_rng(0).normal(size=(6, 3))
+    >>> graph = Graph.from_edge_index([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]], n_nodes=6, each_once=True)
+    >>> plot_path(GPCAPath(2).fit(X, graph=graph)).get_xlabel()
+    'alpha'
     """
     given = np.unique(np.asarray(path.alphas, dtype=float))
     positive = given[given > 0]

@@ -4,7 +4,7 @@ from .build import build_store
 from .cluster import connect, local_cluster
 from .gpca import GPCA
 from .parts import EmbeddingParts
-from .plan import Plan, make_plan
+from .plan import Plan
 from .store import Store
 from .writing import write_dataset
 
@@ -16,6 +16,5 @@ __all__ = [
     "build_store",
     "connect",
     "local_cluster",
-    "make_plan",
     "write_dataset",
 ]

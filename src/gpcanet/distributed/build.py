@@ -71,6 +71,11 @@ def build_store(
     Returns
     -------
     store : Store
+
+    Examples
+    --------
+    >>> with local_cluster(2) as client:  # doctest: +SKIP
+    ...     store = build_store("store", "papers", "citations", client=client)
     """
     path = check_new_folder(folder).absolute()
     files = {

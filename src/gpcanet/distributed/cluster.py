@@ -65,6 +65,11 @@ def local_cluster(
         Folder for the files of Dask itself, by default the one for temporary files.
     address : str
         Address on which the scheduler listens.
+
+    Examples
+    --------
+    >>> with local_cluster(2, memory_limit="4GiB") as client:  # doctest: +SKIP
+    ...     GPCA(16).fit("store", client=client, scratch="scratch")
     """
     threads = str(max(1, int(joblib.cpu_count()) // n_workers))
     environment = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads)
@@ -92,7 +97,13 @@ def local_cluster(
 
 @contextmanager
 def connect(address: str) -> Iterator[Client]:
-    """A client of a running scheduler, or an error that says what to do."""
+    """A client of a running scheduler, or an error that says what to do.
+
+    Examples
+    --------
+    >>> with connect("tcp://10.0.0.1:8786") as client:  # doctest: +SKIP
+    ...     GPCA(16).fit("store", client=client, scratch="scratch")
+    """
     try:
         client = Client(address, timeout=TIMEOUT)
     except (OSError, ValueError) as error:

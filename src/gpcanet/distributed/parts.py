@@ -20,6 +20,15 @@ class EmbeddingParts:
     folder : Path
     shape : tuple of int
         Rows and columns of Z.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/part-0.npy", np.ones((2, 1)))
+    ...     EmbeddingParts(Path(folder), (2, 1)).read()
+    array([[1.],
+           [1.]])
     """
 
     folder: Path

@@ -69,6 +69,16 @@ class Plan:
     useful_workers : int
         Number of workers, each on its own machine, beyond which blocks would be narrower than a
         cache line, or there would be no work for more.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gpcanet.datasets import block_model
+    >>> from gpcanet.distributed import GPCA, write_dataset
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = write_dataset(block_model(100, 300, n_features=40), f"{folder}/store")
+    ...     GPCA(2).plan(store).blocks
+    ((0, 32), (32, 40))
     """
 
     blocks: tuple[tuple[int, int], ...]

@@ -50,6 +50,15 @@ def write_dataset(
     Returns
     -------
     store : Store
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gpcanet.datasets import block_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = write_dataset(block_model(100, 300, n_features=8), f"{folder}/store")
+    ...     store.n_nodes, store.n_features
+    (100, 8)
     """
     target = check_new_folder(folder)
     X: Any = dataset.X

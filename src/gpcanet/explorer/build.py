@@ -55,6 +55,12 @@ class Explorer:
         Its title.
     facts : dict
         Sizes, layout and scores that the page shows, for each alpha and beta.
+
+    Examples
+    --------
+    >>> from gpcanet import Explorer
+    >>> Explorer("<html></html>", "a page")
+    Explorer('a page', 0.0 MB)
     """
 
     html: str

@@ -116,6 +116,12 @@ def g_init_(
     initialization in graph neural networks", Applied Intelligence 2025. Its variance is
     2 d / in_channels with a constant d, which is 2 for most graphs: twice that of He. The rule is
     that of a reimplementation; it has not been compared with the authors' code.
+
+    Examples
+    --------
+    >>> from gpcanet.nn import GCN, g_init_
+    >>> g_init_(GCN(5, hidden_channels=4, num_layers=2, out_channels=3)).n_set
+    2
     """
     return _random_init_("ginit", _draw_g_init, model, x, edge_index, edge_weight, seed)
 

@@ -39,7 +39,7 @@ class Store:
     >>> from gpcanet.datasets.synthetic import block_model
     >>> from gpcanet.distributed.writing import write_dataset
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = write_dataset(block_model(50, 200, 6, 2), f"{folder}/store")
+    ...     store = write_dataset(block_model(50, 200, n_features=6), f"{folder}/store")
     ...     (store.n_nodes, store.n_features)
     (50, 6)
     """

@@ -49,7 +49,7 @@ def make_tables(ids, *, weighted, labels, dtype, seed):
 
 
 @examples(
-    5, suppress_health_check=[HealthCheck.function_scoped_fixture],
+    4, suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )  # fmt: skip
 @given(

@@ -47,7 +47,7 @@ SOLVERS = [
 ]  # fmt: skip
 
 
-@examples(12, suppress_health_check=[HealthCheck.function_scoped_fixture], phases=PHASES)
+@examples(8, suppress_health_check=[HealthCheck.function_scoped_fixture], phases=PHASES)
 @given(
     kind=st.sampled_from(["plain", "weighted", "disconnected", "isolated"]),
     dtype=st.sampled_from([np.float32, np.float64]),
@@ -118,7 +118,6 @@ def test_bytes_do_not_depend_on_the_number_of_workers(client, tmp_path, monkeypa
         folder.mkdir()
         parts, model = run(client, data, folder, **kw)
         found[n_workers] = contents(parts), model.components_.tobytes(), model.objective_
-    client.cluster.scale(2)
     assert len(found[1][0]) == 5
     assert found[1] == found[2] == found[4]
     assert parts.ids().tolist() == IDS["text"].tolist()

@@ -39,7 +39,7 @@ IDS = {
 }
 
 
-@examples(20)
+@examples(10)
 @given(
     kind=st.sampled_from(list(KINDS)),
     d=st.integers(1, 9),
@@ -101,7 +101,7 @@ def flip(path, offset):
     path.write_bytes(content)
 
 
-@examples(25)
+@examples(10)
 @given(data=st.data())
 def test_every_flipped_byte_is_noticed_and_named(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("stores") / "store"

@@ -9,7 +9,8 @@ import resource
 import signal
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -231,7 +232,7 @@ def check_file(rng: Rng) -> str:
     """One damaged file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries that write the valid files
-        _limit_memory()
+        formats()
     name, one = choose(rng, *formats().items())
     damaged = mutate(rng, one.content)
     with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
@@ -240,7 +241,7 @@ def check_file(rng: Rng) -> str:
         signal.signal(signal.SIGALRM, _raise_timeout)
         signal.alarm(TIMEOUT)
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), limited_memory():
                 warnings.simplefilter("ignore")
                 answer = _read_in_child(one, path) if one.may_crash else one.read(path)
         except (UserError, OSError) as error:
@@ -285,10 +286,14 @@ def _raise_timeout(*_: Any) -> None:
     raise TimeoutError(f"no answer after {TIMEOUT} s")
 
 
-@cache
-def _limit_memory() -> None:
-    """Limit the address space of this process, once the libraries are loaded."""
-    formats()
+@contextmanager
+def limited_memory() -> Iterator[None]:
+    """Limit the address space of this process to what it has and ``MEMORY``."""
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)

@@ -33,7 +33,7 @@ def test_source_distribution_has_what_a_contributor_needs():
     assert all((ROOT / name).exists() for name in included)
 
 
-def test_extras_are_those_of_the_readme():
+def test_extras_are_those_of_the_documentation():
     extras = set(PROJECT["project"]["optional-dependencies"])
-    install = (ROOT / "README.md").read_text().split("## Install")[1].split("\n## ")[0]
-    assert extras <= set(re.findall(r"`(\w+)`", install))
+    install = (ROOT / "docs/install.md").read_text()
+    assert extras == set(re.findall(r"^\| `([a-z]+)` \|", install, re.MULTILINE))

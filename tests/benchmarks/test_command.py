@@ -56,7 +56,7 @@ def test_quick_run_of_all_parts(bench, tmp_path, monkeypatch):
         + ["bench/images/deep.png", "bench/images/growth.png", "bench/performance.md"]
     )
     assert ended.out == Path("bench/performance.md").read_text()
-    assert "embed (5 of 19)" in ended.err
+    assert "embed (5 of 20)" in ended.err
     embed = json.loads(Path("bench/embed.json").read_text())
     assert (embed["size"], embed["repeats"], embed["machine"]["cores"]) == (
         "quick",

@@ -88,14 +88,14 @@ def test_finished_runs_are_not_repeated(run):
     assert 0 <= found["methods"]["SGC"]["calibration_errors"][0] <= 1
     assert "seconds" not in found["methods"]["SGC"]
     known = json.loads(json.dumps(first))  # as read from a file
-    assert run(known=known) == (first, [])
-    assert run(known=known, again=True, methods=("SGC",))[1] == ["official, split 1 of 1: SGC"]
+    assert run(earlier=known) == (first, [])
+    assert run(earlier=known, again=True, methods=("SGC",))[1] == ["official, split 1 of 1: SGC"]
 
 
 def test_seconds_are_measured_in_a_second_stage(run):
     first, _ = run()
     known = json.loads(json.dumps(first))
-    second, logged = run(known=known, stages=("seconds",))
+    second, logged = run(earlier=known, stages=("seconds",))
     assert logged == [f"official, seconds: {name}" for name in prediction.METHODS]
     methods = second["graphs"]["official"]["methods"]
     assert methods["SGC"]["seconds"] > 0
@@ -103,7 +103,7 @@ def test_seconds_are_measured_in_a_second_stage(run):
     busy = second["busy"]["official"]
     assert busy["quiet"] > 0
     assert busy["busy"] > 0
-    assert run(known=json.loads(json.dumps(second)), stages=("seconds",))[1] == []
+    assert run(earlier=json.loads(json.dumps(second)), stages=("seconds",))[1] == []
 
 
 def test_a_large_graph_is_measured_with_its_memory():

@@ -365,7 +365,7 @@ def test_no_more_threads_is_one_line_and_not_a_traceback():
         "from gpcanet.cli import main\n"
         "main()\n"
     )
-    ended = process(*arguments, code=code)
+    ended = process(*arguments, code=code, OMP_NUM_THREADS="2")
     assert ended.code == 2
     assert "gpcanet: the system allows no more threads or memory" in ended.err.splitlines()[-1]
     assert "Traceback" not in ended.err

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from properties import examples
 
 import gpcanet
-from gpcanet.distributed import Store, make_plan
+from gpcanet.distributed import Store
+from gpcanet.distributed.plan import make_plan
 from gpcanet.errors import InputError, ParameterError
 from gpcanet.estimators._problem import Parameters
 

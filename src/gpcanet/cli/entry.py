@@ -17,6 +17,9 @@ from .log_file import logger, stop_logging
 
 INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 1, 2, 128 + signal.SIGINT
 
+#: Options that take files.
+FILE_OPTIONS = {"-f", "--features", "-e", "--edges", "-l", "--labels"}
+
 #: Base class of errors in the command line's syntax; typer contains its own copy of click.
 UsageError: Any = typer.BadParameter.__base__
 
@@ -45,7 +48,7 @@ def run_app(app: typer.Typer, program: str) -> None:
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else program
         message = f"{error.format_message().rstrip('.?')}; see {command} --help"
-        if "extra argument" in message:  # the shell may have expanded a pattern
+        if "extra argument" in message and FILE_OPTIONS & set(sys.argv):  # an expanded pattern
             message += ", and put a pattern of files in quotes"
         _exit(program, message, BAD_INPUT, "UsageError")
     except (UserError, OSError) as error:

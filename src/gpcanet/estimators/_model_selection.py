@@ -39,9 +39,9 @@ FEW_FEATURES = 64
 #: Largest number of labels times classes for which boosting is tried.
 BOOSTING_WORK = 200_000
 
-#: Training labels of the first and of the second ranking. A ranking keeps the best quarter.
+#: Training labels of the first and of the second ranking, to which the first one passes twice as
+#: many candidates as there are members.
 RANKING_LABELS = (2_000, 20_000)
-KEPT_SHARE = 4
 
 #: Held-out labels that suffice for a ranking; further labels and folds are not used.
 HELD_OUT_LABELS = 5_000
@@ -273,7 +273,7 @@ def select_members(
     The score of a candidate is its accuracy plus the geometric mean of the probabilities of the
     true classes, calibrated by one temperature. Candidates that are worse than the best by more
     than one standard error of its score are dropped. With many labels or folds, all are ranked on
-    a part of them first, and the best quarter once more.
+    a part of them first, and twice as many as ``n_members`` once more.
     """
     size = sum(len(fold.held_out) for fold in folds) / len(folds)
     enough = folds[: max(1, math.ceil(HELD_OUT_LABELS / size))]
@@ -289,8 +289,7 @@ def select_members(
         best = scores[order[0]]
         least = best.mean() - best.std() / math.sqrt(len(best))
         order = order[scores[order].mean(axis=1) >= least]
-        n_kept = max(2 * n_members, len(candidates) // KEPT_SHARE)
-        candidates = [candidates[i] for i in sorted(order[:n_kept])]
+        candidates = [candidates[i] for i in sorted(order[: 2 * n_members])]
     return [members[i] for i in order[:n_members]], enough
 
 

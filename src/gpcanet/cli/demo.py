@@ -67,8 +67,8 @@ def _methods(data: Dataset) -> list[tuple[str, Callable[[], np.ndarray]]]:
 
     # Only C is selected, so that the rows differ in alpha alone.
     plain = {
-        "feature_scaling": "l2", "normalize_embedding": False, "n_members": 1, "correct": False,
-        "smooth": False,
+        "feature_scaling": "l2", "normalize_embedding": False, "n_members": 1, "degree": False,
+        "correct": False, "smooth": False, "priors": False,
     }  # fmt: skip
     return [
         ("features alone (PCA)", lambda: classify(False, alpha=0.0, **plain)),

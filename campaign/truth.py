@@ -339,13 +339,13 @@ def check_saved_model(rng: Rng) -> str:
         problem.options["beta"] = 0.0
     k = int(rng.integers(1, min(problem.X.shape) + 1))
     model = GPCA(k, **problem.options, keep_training_nodes=bool(rng.random() < 0.5))
-    model.fit(problem.X, problem.labels, graph=problem.graph)
+    quietly(model.fit, problem.X, problem.labels, graph=problem.graph)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         save_model(model, path)
         loaded = load_model(path)
-    first = model.transform(problem.X, graph=problem.graph)
-    again = loaded.transform(problem.X, graph=problem.graph)
+    first = quietly(model.transform, problem.X, graph=problem.graph)
+    again = quietly(loaded.transform, problem.X, graph=problem.graph)
     assert first.tobytes() == again.tobytes(), "the loaded model differs"
     return "saved model"
 

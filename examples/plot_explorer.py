@@ -16,4 +16,4 @@ try:
 except DataUnavailableError:
     data = load("digits")
 page = explore(data, path=GPCAPath(32, alphas=[0, 1, 5, 10, 50], betas=[0]), layout="pca")
-page  # noqa: B018
+page

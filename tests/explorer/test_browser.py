@@ -48,7 +48,7 @@ def chromium():
 
 @pytest.fixture
 def browser(chromium, page, tmp_path):
-    """The page, opened anew."""
+    """The page in a new tab."""
     chromium.get_log("performance")
     chromium.get_log("browser")
     set_width(chromium, 1280)

@@ -53,6 +53,7 @@ class GraphPredictor(BaseEstimator):
         Parameters.of(self.make_gpca(float(alphas[0])))
 
     def check_parameters(self) -> None:
+        """Raise if a parameter has a value that is not allowed; each estimator has its own."""
         raise NotImplementedError
 
     def check_fit(

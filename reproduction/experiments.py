@@ -247,8 +247,11 @@ EXPERIMENTS: dict[str, Callable[[_Builder], Iterator[RowSpec]]] = {
     "scale": _scale,
 }
 
-#: Experiments that always follow the paper's text.
-PAPER_ONLY = ("table4", "figure1", "histograms", "fewer", "scale")
+#: Protocols of the experiments that do not run under all of them.
+LIMITED_PROTOCOLS = {
+    "table4": ("paper", "authors-code"),
+    **dict.fromkeys(("figure1", "histograms", "fewer", "scale"), ("paper",)),
+}
 
 
 def row_specs(experiment: str, protocol: str, pool: str, dataset: str) -> list[RowSpec]:
@@ -271,7 +274,7 @@ def datasets_of(experiment: str) -> tuple[str, ...]:
 
 
 def protocols_of(experiment: str) -> tuple[str, ...]:
-    return PROTOCOLS[:1] if experiment in PAPER_ONLY else PROTOCOLS
+    return LIMITED_PROTOCOLS.get(experiment, PROTOCOLS)
 
 
 def all_row_specs() -> Iterator[RowSpec]:

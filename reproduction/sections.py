@@ -30,6 +30,13 @@ def _by_dataset(results: list[Result]) -> list[tuple[str, list[Result]]]:
     return [(name, [r for r in results if r.row.dataset == name]) for name in names]
 
 
+def _by_dataset_and_protocol(
+    results: list[Result],
+) -> list[tuple[tuple[str, str], list[Result]]]:
+    keys = dict.fromkeys((result.row.dataset, result.row.protocol) for result in results)
+    return [(key, [r for r in results if (r.row.dataset, r.row.protocol) == key]) for key in keys]
+
+
 def _figures(kind: str, dataset: str, results: list[Result]) -> list[Block]:
     key = FigureKey(kind, dataset)
     if key not in figure_keys(results):
@@ -96,7 +103,7 @@ def _depths(results: list[Result]) -> list[Block]:
             f"added here.{_early_stopping(results)}"
         )
     ]
-    for dataset, own in _by_dataset(results):
+    for (dataset, protocol), own in _by_dataset_and_protocol(results):
         depths = sorted({r.row.layers for r in own if r.row.layers is not None})
         at = {(r.row.init, r.row.layers): r for r in own}
         rows: list[tuple[object, ...]] = []
@@ -110,6 +117,8 @@ def _depths(results: list[Result]) -> list[Block]:
             best = [f"{r.best_epoch:g}" if r else "" for r in found]
             epochs.append((INIT_NAMES[init], *best))
         name, columns = dataset_name(dataset), [layers_label(depth) for depth in depths]
+        if protocol != "paper":
+            name += f", {protocol}"
         caption = f"{name}, public split, {len(own[0].values)} seeds; {_pools(own)}."
         blocks += [
             table((name, *columns), rows, caption),
@@ -117,7 +126,7 @@ def _depths(results: list[Result]) -> list[Block]:
                 ("best epoch, median", *columns), epochs,
                 f"{name}: the epoch selected by validation accuracy.",
             ),
-            *_figures("curves", dataset, results),
+            *_figures("curves", dataset, own),
         ]  # fmt: skip
     return blocks
 

@@ -124,9 +124,9 @@ def _near_ties(spec: RowSpec, selected: Setup, records: Records) -> NearTies | N
 
 
 def _curves(spec: RowSpec, selected: Selected) -> tuple[tuple[tuple[float, float], ...], ...]:
-    """Validation curves of the shallowest and the deepest networks of Table 4."""
+    """Validation curves of the shallowest and the deepest networks of Table 4, as in the paper."""
     row = spec.row
-    if row.experiment != "table4":
+    if (row.experiment, row.protocol) != ("table4", "paper"):
         return ()
     depths = SettingPool(row.protocol, spec.pool, row.dataset).depths
     if row.layers not in (min(depths), max(depths)):

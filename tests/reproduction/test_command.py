@@ -93,6 +93,19 @@ def test_failed_runs_count_as_done_without_retry(reproduction, tmp_path):
     assert done[1] < done[0]  # nothing is selected without it, so fewer cells are known
 
 
+def test_table4_runs_under_the_text_and_the_code_of_the_authors(reproduction, tmp_path):
+    def n_cells(*protocols):
+        ended = reproduction(
+            "run", "table4", "--datasets", "cora", "--journal", tmp_path / "runs.jsonl",
+            "--dry-run", "--json", *protocols,
+        )  # fmt: skip
+        return json.loads(ended.out)["cells"]
+
+    both, one = n_cells(), n_cells("--protocols", "authors-code")
+    assert both == n_cells("--protocols", "paper") + one
+    assert n_cells("--protocols", "ours") == both - one  # as in the paper
+
+
 def test_journal_in_use_is_refused(reproduction, tmp_path):
     path = tmp_path / "runs.jsonl"
     with Journal(path):
@@ -135,8 +148,9 @@ def test_report_on_a_journal(reproduction, journal, tmp_path):
     folder = tmp_path / "report"
     ended = reproduction("report", journal, "-o", folder, "--json", "-q")
     found = json.loads(ended.out)
-    # 5 depths with 4 initialisations, 4 histograms, and GCN in three tables from the same runs.
-    assert found["results"] == 20 + 4 + 3
+    # 5 depths with 4 initialisations under 2 protocols, 4 histograms, and GCN in three tables
+    # under both protocols from the same runs.
+    assert found["results"] == 40 + 4 + 6
     assert all(os.path.exists(path) for path in found["files"])
     assert "use --force to replace it" in reproduction("report", journal, "-o", folder).complaint
     again = reproduction("report", folder / "report.json", "-o", folder, "--force", "-q")

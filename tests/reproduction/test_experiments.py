@@ -327,6 +327,12 @@ def test_lean_networks_are_selected_by_one_seed_and_run_with_five():
         assert one.runs == public_runs(range(5))
 
 
+def test_table4_of_the_authors_code_has_random_walks_and_four_seeds():
+    for one in row_specs("table4", "authors-code", "lean", "cora"):
+        assert {setup["normalization"] for setup in one.candidates} == {"rw"}
+        assert one.runs == public_runs([105, 15213, 15217, 9195])
+
+
 @every_protocol
 @pytest.mark.parametrize("dataset", ["citeseer", "pubmed"])
 def test_lean_gpcanet_has_the_middle_alpha_of_each_depth(protocol, dataset):

@@ -122,7 +122,9 @@ def test_unfinished_table_is_shown_in_part(tmp_path):
     summary = summarize(specs_for(shallow), shallow)
     written = write_report(summary, tmp_path, "proof", overwrite=False)
     assert not [path for path in written if path.suffix == ".png"]
-    assert "| Cora | 3 layers | 5 layers |" in (tmp_path / "proof.md").read_text()
+    text = (tmp_path / "proof.md").read_text()
+    assert "| Cora | 3 layers | 5 layers |" in text
+    assert "| Cora, authors-code | 3 layers | 5 layers |" in text
 
 
 @pytest.fixture(scope="module")

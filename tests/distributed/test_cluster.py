@@ -1,10 +1,15 @@
 """Schedulers that do not answer, and workers that cannot do the work."""
 
+import multiprocessing
+import os
+import signal
+import time
+
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Nanny
 from test_store import make_dataset
 
-from gpcanet.distributed import cluster, connect, write_dataset
+from gpcanet.distributed import cluster, connect, local_cluster, write_dataset
 from gpcanet.distributed.cluster import check_workers, versions
 from gpcanet.errors import InputError
 
@@ -67,3 +72,21 @@ def test_a_scheduler_without_workers(store, tmp_path, monkeypatch):
         pytest.raises(InputError, match=r"has no workers; start one with `dask worker inproc"),
     ):
         check_workers(client, tmp_path, store)
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_no_process_is_left(monkeypatch, gives_up):
+    """One worker is killed, so that it is restarted while the cluster is closed."""
+    others = multiprocessing.active_children()
+    with local_cluster(2) as client:
+        [pid, *_] = client.run(os.getpid).values()
+        if gives_up:
+
+            async def kill(self, *args):
+                await self.process.running.wait()
+                raise TimeoutError
+
+            monkeypatch.setattr(Nanny, "kill", kill)
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.5)
+    assert [child for child in multiprocessing.active_children() if child not in others] == []

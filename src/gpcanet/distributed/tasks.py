@@ -100,6 +100,15 @@ def read_record(scratch: Path, name: str) -> dict[str, Any] | None:
     return record
 
 
+def entries_of(record: Any) -> Iterator[Entry]:
+    """All files of arrays in a record."""
+    if isinstance(record, dict) and "crc32" in record:
+        yield record
+    elif isinstance(record, dict | list):
+        for value in record.values() if isinstance(record, dict) else record:
+            yield from entries_of(value)
+
+
 # -- verification -----------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gpcanet.cli import distributed_embed
 from gpcanet.datasets import block_model
 from gpcanet.distributed import cluster, local_cluster, write_dataset
 
@@ -84,6 +85,17 @@ def test_a_plan(gpcanet, scheduler):
     ended = gpcanet(*run, "--memory-limit", "1MiB", "--quiet")
     assert ended.complaint == "--memory-limit 1 MiB is too small for a worker; use at least 301 MiB"
     assert not Path("s/run").exists()
+
+
+def test_the_address_of_the_dashboard_is_shown(gpcanet, monkeypatch, scheduler):
+    write_dataset(block_model(300, 1_500, n_features=4), "store")
+    plan = ["embed", "--store", "store", "--scratch", "s", "--plan"]
+    found = {"distributed": True, "bokeh": None}
+    monkeypatch.setattr(distributed_embed, "find_spec", found.get)
+    address = r"dashboard: http://127\.0\.0\.1:\d+/status"
+    assert re.search(f"{address}\n", gpcanet(*plan, "--scheduler", scheduler).err)
+    shown = gpcanet(*plan, "--workers", "1").err
+    assert re.search(rf"{address} \(shown after `pip install bokeh`\)\n", shown), shown
 
 
 def test_a_run_is_resumed(gpcanet, scheduler):

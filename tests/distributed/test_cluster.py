@@ -3,13 +3,16 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 from distributed import Client, LocalCluster, Nanny
+from namespaces import needs_file_systems, with_file_system
 from test_store import make_dataset
 
-from gpcanet.distributed import cluster, connect, local_cluster, write_dataset
+from gpcanet.distributed import GPCA, cluster, connect, local_cluster, write_dataset
 from gpcanet.distributed.cluster import check_workers, versions
 from gpcanet.errors import InputError
 
@@ -49,7 +52,6 @@ class Workers:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sees_scratch": False}, "does not see the folder .*storage that all workers"),
         ({"store": None}, "does not see the store .* as it is here"),
         ({"store": "abc"}, "does not see the store .* as it is here"),
         ({"versions": versions() | {"numpy": "1.0"}}, "has numpy 1.0, but the client has"),
@@ -62,6 +64,44 @@ def test_workers_that_cannot_do_the_work(store, tmp_path, changes, message):
         check_workers(Workers(None, **changes), tmp_path, store)
     check_workers(Workers(None), tmp_path, store)
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+PRELOAD = "import gpcanet; gpcanet.__version__ = '0.0.1'"
+
+
+@pytest.mark.parametrize(
+    ("worker", "message"),
+    [
+        pytest.param(
+            "elsewhere", "does not see the folder .*storage that all workers",
+            marks=needs_file_systems,
+        ),
+        ("older", r"has gpcanet 0\.0\.1, but the client has .*; install the same version"),
+    ],
+)  # fmt: skip
+def test_worker_processes_that_cannot_do_the_work(store, tmp_path, worker, message):
+    """A worker with other folders, or another version."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "older.py").write_text(PRELOAD)
+    with (
+        LocalCluster(n_workers=0, protocol="tcp://", dashboard_address=":0") as local,
+        Client(local) as client,
+    ):
+        command = [
+            *(sys.executable, "-m", "distributed.cli.dask_worker", local.scheduler_address),
+            *("--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0"),
+            *(["--preload", str(tmp_path / "older.py")] if worker == "older" else []),
+        ]
+        if worker == "elsewhere":
+            command = with_file_system(tmp_path / "shared", "1m", command)
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        try:
+            with pytest.raises(InputError, match=rf"worker tcp://127\.0\.0\.1:\d+ {message}"):
+                GPCA(2).fit(store, client=client, scratch=tmp_path / "shared" / "scratch")
+        finally:
+            process.kill()
+            process.wait()
+    assert not list((tmp_path / "shared").rglob("*.done.json"))
 
 
 def test_a_scheduler_without_workers(store, tmp_path, monkeypatch):

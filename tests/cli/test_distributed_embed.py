@@ -12,6 +12,7 @@ import pytest
 from gpcanet.cli import distributed_embed
 from gpcanet.datasets import block_model
 from gpcanet.distributed import cluster, local_cluster, write_dataset
+from gpcanet.distributed import run as runs
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +108,31 @@ def test_a_run_is_resumed(gpcanet, scheduler):
     assert "cannot be resumed" in gpcanet(*run, "-o", "out", "--resume").complaint
     Path("s/run/run.json").unlink()
     assert gpcanet(*run, "-o", "out", "--resume").code == 0
+
+
+@pytest.mark.usefixtures("_tables")
+def test_a_stopped_build_is_resumed(gpcanet, monkeypatch, scheduler):
+    command = ["embed", "-f", "features", "-e", "edges", "-k", "2", "-o", "out", "-q"]
+    command += ["--scheduler", scheduler, "--scratch", "s"]
+    compute, started = runs.compute, {}
+
+    def stop(client, what, function, arguments, **options):
+        if what == "joining edges" and not options["done"]:
+            raise KeyboardInterrupt
+        return compute(client, what, function, arguments, **options)
+
+    def note(client, what, function, arguments, **options):
+        started[what] = started.get(what, 0) + len(arguments)
+        return compute(client, what, function, arguments, **options)
+
+    monkeypatch.setattr(runs, "compute", stop)
+    assert gpcanet(*command).code == 130
+    assert not Path("s/store").exists()
+    monkeypatch.setattr(runs, "compute", note)
+    assert gpcanet(*command).code == 0
+    assert (started["reading features"], started["reading edges"]) == (0, 0)
+    assert (started["joining edges"], started["joining features"]) == (2, 3)
+    assert len(read("out")[0]) == 300
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,8 @@ class Size:
     explored_nodes: tuple[int, ...]
     distributed_size: GraphShape
     workers_size: GraphShape
+    worker_memory_size: GraphShape
+    id_mapping_size: tuple[int, int]  # nodes, edges
 
 
 #: Deeper networks on PubMed take hours.
@@ -77,6 +79,8 @@ SIZES = {
         explored_nodes=(200,),
         distributed_size=GraphShape(2_000, 20_000, 32),
         workers_size=GraphShape(1_000, 5_000, 40),
+        worker_memory_size=GraphShape(2_000, 10_000, 32),
+        id_mapping_size=(1_000, 4_000),
     ),
     "small": Size(
         repeats=3,
@@ -98,6 +102,8 @@ SIZES = {
         explored_nodes=(3_000,),
         distributed_size=GraphShape(1_000_000, 25_000_000, 32),
         workers_size=GraphShape(50_000, 500_000, 64),
+        worker_memory_size=GraphShape(200_000, 1_000_000, 256),
+        id_mapping_size=(100_000, 400_000),
     ),
     "full": Size(
         repeats=7,
@@ -122,6 +128,8 @@ SIZES = {
         explored_nodes=(3_000, 20_000, 200_000),
         distributed_size=GraphShape(40_000_000, 1_000_000_000, 32),
         workers_size=GraphShape(200_000, 2_000_000, 64),
+        worker_memory_size=GraphShape(1_000_000, 5_000_000, 768),
+        id_mapping_size=(1_000_000, 4_000_000),
     ),
 }  # fmt: skip
 

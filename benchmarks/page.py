@@ -354,6 +354,34 @@ def _workers(results: Results) -> str:
     return markdown_table(header, rows)
 
 
+def _worker_memory(results: Results) -> str:
+    limit = results["limit_bytes"]
+    peaks = (
+        ("limit of a worker", limit),
+        ("X", results["X_bytes"]),
+        ("F", results["F_bytes"]),
+        ("planned for a worker", results["planned_bytes"]),
+        ("largest private memory of a worker", max(results["worker_peaks"])),
+        ("largest private memory of the client", results["client_peak"]),
+    )
+    rows: list[tuple[str, ...]] = [
+        (name, gibibytes(n_bytes), f"{n_bytes / limit:.1f}") for name, n_bytes in peaks
+    ]
+    rows.append(("time", seconds(results["seconds"]), ""))
+    rows.append(("CPU time of the workers", seconds(results["cpu_seconds"]), ""))
+    return markdown_table(("", "", "times the limit"), rows)
+
+
+def _id_mapping(results: Results) -> str:
+    rows = [
+        (name, *(seconds(found[key]) for key in ("seconds", "cpu_seconds")),
+         gibibytes(max(found["peaks"])))
+        for name, found in results["methods"].items()
+        if "seconds" in found
+    ]  # fmt: skip
+    return markdown_table(("", "time", "CPU time", "memory"), rows)
+
+
 def _distributed(results: Results) -> str:
     """Stages of the run, the bytes of each, and their share of the bandwidth."""
     made, found = results["generation"], results["embedding"]
@@ -404,5 +432,7 @@ TABLES = {
     "architectures": _architectures,
     "explore": _explore,
     "workers": _workers,
+    "worker_memory": _worker_memory,
+    "id_mapping": _id_mapping,
     "distributed": _distributed,
 }

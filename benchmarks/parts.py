@@ -41,6 +41,8 @@ PARTS = {
     "architectures": "architectures",
     "explore": "explore",
     "workers": "workers",
+    "worker_memory": "worker_memory",
+    "id_mapping": "id_mapping",
     "distributed": "distributed",
 }
 

@@ -124,7 +124,9 @@ RESERVED = {
     ("pyarrow",): (
         "gpcanet.files", "gpcanet.datasets", "gpcanet.distributed", "benchmarks", "campaign",
     ),
-    ("dask", "distributed"): ("gpcanet.distributed", "benchmarks.distributed"),
+    ("dask", "distributed"): (
+        "gpcanet.distributed", "benchmarks.distributed", "benchmarks.id_mapping",
+    ),
     ("safetensors",): ("gpcanet.utils.tensor_file",),
     ("torch", "torch_geometric"): (
         "gpcanet.nn", "gpcanet.integrations.pyg", "benchmarks", "reproduction",

@@ -48,6 +48,8 @@ def test_quick_run_of_all_parts(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(architectures, "ARCHITECTURES", {"GIN": architectures.ARCHITECTURES["GIN"]})
     monkeypatch.setattr("benchmarks.explore.SECONDS", 0.2)
     monkeypatch.setattr("benchmarks.workers.WORKERS", (1,))
+    monkeypatch.setattr("benchmarks.worker_memory.WORKERS", 1)
+    monkeypatch.setattr("benchmarks.id_mapping.METHODS", {})
     monkeypatch.setattr("benchmarks.distributed.WORKERS", 1)
     ended = bench("--size", "quick", "--jobs", "1", "--work-dir", tmp_path / "work")
     assert ended.code == 0, ended.err
@@ -56,7 +58,7 @@ def test_quick_run_of_all_parts(bench, tmp_path, monkeypatch):
         + ["bench/images/deep.png", "bench/images/growth.png", "bench/performance.md"]
     )
     assert ended.out == Path("bench/performance.md").read_text()
-    assert "embed (5 of 20)" in ended.err
+    assert "embed (5 of 22)" in ended.err
     embed = json.loads(Path("bench/embed.json").read_text())
     assert (embed["size"], embed["repeats"], embed["machine"]["cores"]) == (
         "quick",

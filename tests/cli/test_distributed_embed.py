@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gpcanet.cli import distributed_embed
 from gpcanet.datasets import block_model
 from gpcanet.distributed import cluster, local_cluster, write_dataset
+from gpcanet.distributed import run as runs
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +88,17 @@ def test_a_plan(gpcanet, scheduler):
     assert not Path("s/run").exists()
 
 
+def test_the_address_of_the_dashboard_is_shown(gpcanet, monkeypatch, scheduler):
+    write_dataset(block_model(300, 1_500, n_features=4), "store")
+    plan = ["embed", "--store", "store", "--scratch", "s", "--plan"]
+    found = {"distributed": True, "bokeh": None}
+    monkeypatch.setattr(distributed_embed, "find_spec", found.get)
+    address = r"dashboard: http://127\.0\.0\.1:\d+/status"
+    assert re.search(f"{address}\n", gpcanet(*plan, "--scheduler", scheduler).err)
+    shown = gpcanet(*plan, "--workers", "1").err
+    assert re.search(rf"{address} \(shown after `pip install bokeh`\)\n", shown), shown
+
+
 def test_a_run_is_resumed(gpcanet, scheduler):
     write_dataset(block_model(300, 1_500, n_features=40), "store")
     run = ["embed", "--store", "store", "--scheduler", scheduler, "--scratch", "s", "-q"]
@@ -95,6 +108,31 @@ def test_a_run_is_resumed(gpcanet, scheduler):
     assert "cannot be resumed" in gpcanet(*run, "-o", "out", "--resume").complaint
     Path("s/run/run.json").unlink()
     assert gpcanet(*run, "-o", "out", "--resume").code == 0
+
+
+@pytest.mark.usefixtures("_tables")
+def test_a_stopped_build_is_resumed(gpcanet, monkeypatch, scheduler):
+    command = ["embed", "-f", "features", "-e", "edges", "-k", "2", "-o", "out", "-q"]
+    command += ["--scheduler", scheduler, "--scratch", "s"]
+    compute, started = runs.compute, {}
+
+    def stop(client, what, function, arguments, **options):
+        if what == "joining edges" and not options["done"]:
+            raise KeyboardInterrupt
+        return compute(client, what, function, arguments, **options)
+
+    def note(client, what, function, arguments, **options):
+        started[what] = started.get(what, 0) + len(arguments)
+        return compute(client, what, function, arguments, **options)
+
+    monkeypatch.setattr(runs, "compute", stop)
+    assert gpcanet(*command).code == 130
+    assert not Path("s/store").exists()
+    monkeypatch.setattr(runs, "compute", note)
+    assert gpcanet(*command).code == 0
+    assert (started["reading features"], started["reading edges"]) == (0, 0)
+    assert (started["joining edges"], started["joining features"]) == (2, 3)
+    assert len(read("out")[0]) == 300
 
 
 @pytest.mark.parametrize(

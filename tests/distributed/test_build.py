@@ -1,16 +1,24 @@
 """A store built from directories of Parquet equals what the local command reads."""
 
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from properties import examples
+from test_store import flip
 
 from gpcanet.distributed import build, build_store
 from gpcanet.distributed.build import parquet_parts
-from gpcanet.errors import DataError, UnknownNodeError
+from gpcanet.errors import DataError, DataWarning, InputError, UnknownNodeError
 from gpcanet.files import load_files
 
 N_NODES = 30
@@ -87,7 +95,7 @@ def test_it_equals_what_the_local_command_reads(
     assert data.feature_names.tolist() == expected.feature_names.tolist()
     if labels != "none":
         assert data.class_names.tolist() == expected.class_names.tolist()
-    assert not (folder / "store" / "build").exists()
+    assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
 
 
 @pytest.fixture
@@ -113,7 +121,7 @@ def test_bad_files_are_named(client, tmp_path, paths):
     def fails(error, message, **options):
         with pytest.raises(error, match=message):
             build_store(target, **paths | options, client=client)
-        assert not target.exists()
+        assert [path for path in tmp_path.iterdir() if "store" in path.name] == []
 
     whole = paths["features"].with_suffix(".parquet")
     change(paths["edges"] / "p1.parquet", source=["nobody"] * 27)
@@ -141,3 +149,113 @@ def test_parts_have_the_order_of_their_numbers(tmp_path):
         pq.write_table(pa.table({"a": [i]}), tmp_path / f"part.{i}.parquet")
     (tmp_path / "_metadata.parquet").touch()
     assert [p.name for p in parquet_parts(tmp_path)] == [f"part.{i}.parquet" for i in range(12)]
+
+
+# -- builds that were stopped -----------------------------------------------------------------
+
+BUILDER = """
+import sys
+from distributed import Client
+from gpcanet.distributed import build
+build.ENTRIES_PER_SHARD = 20
+with Client(sys.argv[1]) as client:
+    build.build_store(*sys.argv[2:], client=client, columns_per_block=2)
+"""
+
+
+@pytest.fixture
+def built(client, tmp_path, paths, monkeypatch):
+    """A function that builds a store, and the files of one that was built undisturbed."""
+    monkeypatch.setattr(build, "ENTRIES_PER_SHARD", 20)
+
+    def resume():
+        (tmp_path / "new").mkdir(exist_ok=True)
+        store = build_store(tmp_path / "new" / "store", *paths.values(), client=client,
+                            columns_per_block=2)  # fmt: skip
+        return {path.name: path.read_bytes() for path in store.folder.iterdir()}
+
+    expected = resume()
+    shutil.rmtree(tmp_path / "new")
+    return resume, expected
+
+
+def records_of(folder):
+    return {path: path.stat() for path in folder.glob(".store.build/run-*/*.done.json")}
+
+
+def kill_build(client, folder, paths, n_records):
+    """Start a build in another process, and kill it when this many tasks are finished."""
+    folder.mkdir()
+    arguments = [client.scheduler.address, folder / "store", *paths.values()]
+    process = subprocess.Popen([sys.executable, "-c", BUILDER, *map(str, arguments)])
+    while len(records_of(folder)) < n_records and process.poll() is None:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    time.sleep(0.3)  # tasks that run already are finished by the workers
+
+
+def check_build_is_resumed(client, tmp_path, paths, built, monkeypatch, n_records):
+    resume, expected = built
+    kill_build(client, tmp_path / "new", paths, n_records)
+    if (tmp_path / "new" / "store").exists():  # it was complete before it could be killed
+        return
+    earlier, later, move = records_of(tmp_path / "new"), {}, build.move_folder
+    assert len(earlier) >= n_records
+
+    def move_and_note(*folders):
+        later.update(records_of(tmp_path / "new"))
+        move(*folders)
+
+    monkeypatch.setattr(build, "move_folder", move_and_note)
+    assert resume() == expected
+    for path, before in earlier.items():
+        assert (later[path].st_ino, later[path].st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["store"]
+
+
+def test_a_killed_build_is_resumed(client, tmp_path, paths, built, monkeypatch):
+    check_build_is_resumed(client, tmp_path, paths, built, monkeypatch, 8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", range(20))
+@pytest.mark.filterwarnings("ignore:.*is missing; it is computed again")  # files that had moved
+def test_a_build_killed_at_random(client, tmp_path, paths, built, monkeypatch, moment):
+    n_records = int(np.random.default_rng(moment).integers(0, 27))
+    check_build_is_resumed(client, tmp_path, paths, built, monkeypatch, n_records)
+
+
+def test_a_stopped_build_is_used_only_for_the_same_files(
+    client, tmp_path, paths, built, monkeypatch
+):
+    resume, expected = built
+
+    complete = build.Run.complete
+
+    def stop(run, what, *arguments):
+        if what == "joining edges":
+            raise KeyboardInterrupt
+        return complete(run, what, *arguments)
+
+    monkeypatch.setattr(build.Run, "complete", stop)
+    with pytest.raises(KeyboardInterrupt):
+        resume()
+    monkeypatch.setattr(build.Run, "complete", complete)
+    part = tmp_path / "new" / ".store.build"
+    with (
+        FileLock(part / "lock"),
+        pytest.raises(InputError, match="another run uses the scratch folder"),
+    ):
+        resume()
+    copy = shutil.copytree(part, tmp_path / "copy")
+    [damaged] = part.glob("run-*/edges-0.npy")
+    flip(damaged, -1)
+    with pytest.warns(DataWarning, match=r"edges-0\.npy is damaged .*; it is computed again"):
+        assert resume() == expected
+    shutil.rmtree(tmp_path / "new" / "store")
+    shutil.move(copy, part)
+    change(paths["features"] / "p0.parquet", x4=np.zeros(10, np.float32))
+    changed = resume()
+    assert changed.keys() == expected.keys()
+    assert changed["X2.npy"] != expected["X2.npy"]

@@ -1,10 +1,18 @@
 """Schedulers that do not answer, and workers that cannot do the work."""
 
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Nanny
+from namespaces import needs_file_systems, with_file_system
 from test_store import make_dataset
 
-from gpcanet.distributed import cluster, connect, write_dataset
+from gpcanet.distributed import GPCA, cluster, connect, local_cluster, write_dataset
 from gpcanet.distributed.cluster import check_workers, versions
 from gpcanet.errors import InputError
 
@@ -44,7 +52,6 @@ class Workers:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sees_scratch": False}, "does not see the folder .*storage that all workers"),
         ({"store": None}, "does not see the store .* as it is here"),
         ({"store": "abc"}, "does not see the store .* as it is here"),
         ({"versions": versions() | {"numpy": "1.0"}}, "has numpy 1.0, but the client has"),
@@ -59,6 +66,44 @@ def test_workers_that_cannot_do_the_work(store, tmp_path, changes, message):
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
+PRELOAD = "import gpcanet; gpcanet.__version__ = '0.0.1'"
+
+
+@pytest.mark.parametrize(
+    ("worker", "message"),
+    [
+        pytest.param(
+            "elsewhere", "does not see the folder .*storage that all workers",
+            marks=needs_file_systems,
+        ),
+        ("older", r"has gpcanet 0\.0\.1, but the client has .*; install the same version"),
+    ],
+)  # fmt: skip
+def test_worker_processes_that_cannot_do_the_work(store, tmp_path, worker, message):
+    """A worker with other folders, or another version."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "older.py").write_text(PRELOAD)
+    with (
+        LocalCluster(n_workers=0, protocol="tcp://", dashboard_address=":0") as local,
+        Client(local) as client,
+    ):
+        command = [
+            *(sys.executable, "-m", "distributed.cli.dask_worker", local.scheduler_address),
+            *("--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0"),
+            *(["--preload", str(tmp_path / "older.py")] if worker == "older" else []),
+        ]
+        if worker == "elsewhere":
+            command = with_file_system(tmp_path / "shared", "1m", command)
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        try:
+            with pytest.raises(InputError, match=rf"worker tcp://127\.0\.0\.1:\d+ {message}"):
+                GPCA(2).fit(store, client=client, scratch=tmp_path / "shared" / "scratch")
+        finally:
+            process.kill()
+            process.wait()
+    assert not list((tmp_path / "shared").rglob("*.done.json"))
+
+
 def test_a_scheduler_without_workers(store, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "TIMEOUT", 0.2)
     with (
@@ -67,3 +112,21 @@ def test_a_scheduler_without_workers(store, tmp_path, monkeypatch):
         pytest.raises(InputError, match=r"has no workers; start one with `dask worker inproc"),
     ):
         check_workers(client, tmp_path, store)
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_no_process_is_left(monkeypatch, gives_up):
+    """One worker is killed, so that it is restarted while the cluster is closed."""
+    others = multiprocessing.active_children()
+    with local_cluster(2) as client:
+        [pid, *_] = client.run(os.getpid).values()
+        if gives_up:
+
+            async def kill(self, *args):
+                await self.process.running.wait()
+                raise TimeoutError
+
+            monkeypatch.setattr(Nanny, "kill", kill)
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.5)
+    assert [child for child in multiprocessing.active_children() if child not in others] == []

@@ -1,6 +1,7 @@
 """Killed workers and clients, full disks, damaged files: the same bytes, nothing repeated."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from filelock import FileLock
+from namespaces import needs_file_systems, with_file_system
 
 from gpcanet.datasets import block_model
 from gpcanet.distributed import GPCA, Store, run, write_dataset
@@ -138,7 +140,7 @@ def limit_file_size(n_bytes):
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
 
 
-def test_a_full_disk(client, store, undisturbed, tmp_path):
+def test_files_that_may_not_grow(client, store, undisturbed, tmp_path):
     client.run(limit_file_size, 50_000)
     try:
         with pytest.raises(OSError, match=r"File too large: '.*scratch/run-\w+/F\d+\.npy'"):
@@ -147,6 +149,55 @@ def test_a_full_disk(client, store, undisturbed, tmp_path):
         client.run(limit_file_size, resource.RLIM_INFINITY)
     assert not list((tmp_path / "scratch").rglob("*.npy"))
     assert contents(fit(client, store, tmp_path, resume=True)) == undisturbed
+
+
+FULL_DISK = """
+import os, sys
+from gpcanet.distributed import GPCA, local_cluster, plan
+
+def main():
+    plan.CHUNK_BYTES = {chunk_bytes}
+    store, disk, ballast = sys.argv[1], sys.argv[2], sys.argv[2] + "/ballast"
+    with open(ballast, "wb") as file:
+        file.write(bytes(2_500_000))
+    with local_cluster(1) as client:
+        while True:
+            try:
+                parts = GPCA(**{parameters}).fit_transform(
+                    store, client=client, scratch=disk + "/scratch", output=disk + "/out",
+                    resume=True,
+                )
+            except OSError as error:
+                print(error)
+                os.truncate(ballast, os.path.getsize(ballast) - 400_000)
+            else:
+                break
+    for path in parts.files:
+        print(path.name, path.read_bytes().hex())
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@needs_file_systems
+def test_a_full_disk(store, undisturbed, tmp_path):
+    """A file system of 3 MB, which is filled to 2.5 MB at first, and less after every error."""
+    (tmp_path / "disk").mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(FULL_DISK.format(parameters=PARAMETERS, chunk_bytes=CHUNK_BYTES))
+    command = [sys.executable, script, store.folder, tmp_path / "disk"]
+    ended = subprocess.run(
+        with_file_system(tmp_path / "disk", "3000000", command), capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    errors, files = lines[: -len(undisturbed)], lines[-len(undisturbed) :]
+    full = r"\[Errno 28\] No space left on device: '.*/disk/.*(F\d+|M\d+-\d+|part-\d+)\..*'"
+    assert len(errors) >= 3
+    assert [line for line in errors if not re.fullmatch(full, line)] == []
+    found = {name: bytes.fromhex(content) for name, content in map(str.split, files)}
+    assert found == undisturbed
 
 
 def flip(path, offset):

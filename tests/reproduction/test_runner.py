@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 from tiny_cells import LINEAR, LOGISTIC, TWO_STAGES, linear, logistic, public, spec
-from worker_helpers import on_linux, quick_workers, reproducible_part
+from worker_helpers import children_since, on_linux, quick_workers, reproducible_part
 
 import reproduction.runner
 from gpcanet.linalg.parallel import available_cores
@@ -64,21 +64,21 @@ SPECS = [
 def finished(without_torch, tmp_path_factory):
     """The journal of a run of SPECS, its progress reports and the environments of its workers."""
     path = tmp_path_factory.mktemp("journal") / "runs.jsonl"
-    reports, environments = [], {}
+    reports, environments, others = [], {}, multiprocessing.active_children()
     with quick_workers(without_torch) as patch:
         patch.setenv("MKL_NUM_THREADS", "7")
         before = dict(os.environ)
 
         def listener(progress):
             reports.append(progress)
-            for child in multiprocessing.active_children():
+            for child in children_since(others):
                 with contextlib.suppress(OSError):
                     environments[child.pid] = environment_of(child.pid)
 
         with Journal(path) as journal:
             reproduce(SPECS, journal, DatasetLoader(), jobs=2, listener=listener)
         assert dict(os.environ) == before
-    assert multiprocessing.active_children() == []
+    assert children_since(others) == []
     return path, reports, environments
 
 
@@ -143,11 +143,11 @@ def test_progress_goes_from_zero_to_all_cells(finished):
 def test_recorded_cells_are_not_run_again(finished, tmp_path):
     path = tmp_path / "runs.jsonl"
     path.write_bytes(finished[0].read_bytes())
-    started = []
+    started, others = [], multiprocessing.active_children()
     with Journal(path) as journal:
         reproduce(
             SPECS, journal, DatasetLoader(), jobs=2,
-            listener=lambda progress: started.extend(multiprocessing.active_children()),
+            listener=lambda progress: started.extend(children_since(others)),
         )  # fmt: skip
     assert path.read_bytes() == finished[0].read_bytes()
     assert started == []
@@ -200,12 +200,13 @@ def slow(**options):
 
 def killing(journal, n_records, which):
     """A thread that kills a worker once there are ``n_records`` records."""
+    others = multiprocessing.active_children()
 
     def watch():
         deadline = time.monotonic() + 100
         while time.monotonic() < deadline:
             if len(journal.contents.records) >= n_records:
-                workers = sorted(multiprocessing.active_children(), key=lambda one: one.pid)
+                workers = sorted(children_since(others), key=lambda one: one.pid)
                 os.kill(workers[which].pid, signal.SIGKILL)
                 return
             time.sleep(0.01)
@@ -278,18 +279,18 @@ def test_killed_idle_worker_is_replaced(tmp_path):
 @pytest.mark.usefixtures("quick")
 def test_interrupt_ends_the_workers_and_keeps_finished_cells(tmp_path):
     before = dict(os.environ)
-    workers = []
+    workers, others = [], multiprocessing.active_children()
 
     def interrupt(progress):
         if progress.done:
-            workers.extend(multiprocessing.active_children())
+            workers.extend(children_since(others))
             raise KeyboardInterrupt
 
     specs = [spec([linear(), slow()])]
     with Journal(tmp_path / "runs.jsonl") as journal, pytest.raises(KeyboardInterrupt):
         reproduce(specs, journal, DatasetLoader(), jobs=1, listener=interrupt)
     assert len(workers) == 1
-    assert multiprocessing.active_children() == []
+    assert children_since(others) == []
     assert dict(os.environ) == before
     assert set(read_journals([tmp_path / "runs.jsonl"]).records) == {linear().cell(PUBLIC, 0)}
 

@@ -1,6 +1,7 @@
 """Helpers of tests that start worker processes."""
 
 import contextlib
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,11 @@ def reproducible_part(outcome):
         for name, value in outcome.items()
         if name not in ("seconds", "when", "versions", "machine", "jobs")
     }
+
+
+def children_since(others):
+    """Worker processes of this process that are not among others, which started earlier."""
+    return [child for child in multiprocessing.active_children() if child not in others]
 
 
 @contextlib.contextmanager

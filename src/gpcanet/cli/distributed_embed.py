@@ -42,8 +42,7 @@ def run(
         n_workers = len(client.scheduler_info(n_workers=-1)["workers"])
         machines = len({w["host"] for w in client.scheduler_info(n_workers=-1)["workers"].values()})
         console.note(f"{client.scheduler.address}, {n_workers} workers")
-        if find_spec("bokeh") is not None or cluster.scheduler is not None:
-            console.note(f"dashboard: {client.dashboard_link}")
+        _note_dashboard(console, cluster, client)
         store = _store(console, data, cluster, client)
         plan = model.plan(store)
         summary = plan.summary(n_workers, max(1, machines))
@@ -120,6 +119,15 @@ def _client(cluster: ClusterOptions, files: ModelFiles) -> Iterator[Any]:
         assert cluster.workers is not None
         with local_cluster(cluster.workers, memory_limit=files.memory_limit) as client:
             yield client
+
+
+def _note_dashboard(console: Console, cluster: ClusterOptions, client: Any) -> None:
+    """Show the address of the dashboard, and what it needs; without bokeh Dask serves a note."""
+    if "dashboard" not in client.scheduler_info(n_workers=0)["services"]:
+        return
+    is_missing = cluster.scheduler is None and find_spec("bokeh") is None
+    note = " (shown after `pip install bokeh`)" if is_missing else ""
+    console.note(f"dashboard: {client.dashboard_link}{note}")
 
 
 def _store(console: Console, data: Input, cluster: ClusterOptions, client: Any) -> Any:

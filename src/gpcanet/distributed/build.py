@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow.parquet as pq
 from distributed import Client
 
+from .. import __version__
 from ..errors import DataError
 from ..files.column_roles import ColumnRoles
 from ..utils.array_files import Entry, open_array
-from ..utils.atomic import atomic_folder
 from . import building
 from .building import LABEL_TYPE, Build, FeaturePart
-from .id_index import write_index
-from .run import compute
+from .run import Run, move_folder, remove_folder
 from .store import Store
 from .writing import (
     COLUMNS_PER_BLOCK,
@@ -61,7 +60,8 @@ def build_store(
     ----------
     folder : path-like
         The store to create, in a folder that the client and all workers see. It is written
-        completely or not at all.
+        completely or not at all. Until then its files are in a hidden folder beside it, from which
+        a build that was stopped is resumed, unless the Parquet files or the arguments have changed.
     features, edges, labels : path-like
         A Parquet file, or a directory of them, which are read in the order of their numbers.
     client : distributed.Client
@@ -84,16 +84,31 @@ def build_store(
         "labels": [] if labels is None else parquet_parts(labels),
     }
     roles = ColumnRoles(id_column, label_column, split_column, tuple(ignore))
-    with atomic_folder(path) as part:
-        temporary = part / "build"
-        temporary.mkdir()
-        build = Build(
-            temporary, roles, columns_per_block, None if dtype is None else check_dtype(dtype),
-            source, target, weight, drop_unknown,
-        )  # fmt: skip
-        _Builder(client, build, part).run(path.name, files)
-        shutil.rmtree(temporary)
+    stored = None if dtype is None else check_dtype(dtype).str
+    options = (roles, columns_per_block, stored, source, target, weight, drop_unknown)
+    identity = {
+        "gpcanet": __version__,
+        "files": {kind: [_state(file) for file in found] for kind, found in files.items()},
+        "options": json.loads(json.dumps(options, default=vars)),
+        "entries": ENTRIES_PER_SHARD,
+    }
+    scratch = path.with_name(f".{path.name}.build")
+    with Run(client, scratch, identity, resume=True, replace=True) as run:
+        run.verify_earlier()
+        try:
+            _Builder(run, Build(run.folder, *options)).run(scratch / "store", path.name, files)
+        except DataError:  # the Parquet files have to change, and with them all tasks
+            remove_folder(scratch)
+            raise
+        move_folder(scratch / "store", path)
+        remove_folder(scratch)
     return Store.open(path)
+
+
+def _state(path: Path) -> list[Any]:
+    """What changes with the content of a file."""
+    found = path.stat()
+    return [str(path), found.st_size, found.st_mtime_ns]
 
 
 def parquet_parts(path: str | os.PathLike[str]) -> list[Path]:
@@ -119,16 +134,19 @@ def parquet_parts(path: str | os.PathLike[str]) -> list[Path]:
 
 
 class _Builder:
-    def __init__(self, client: Client, build: Build, folder: Path) -> None:
-        self.client, self.build, self.folder = client, build, folder
+    def __init__(self, tasks: Run, build: Build) -> None:
+        self.tasks, self.build = tasks, build
 
-    def compute(self, what: str, function: Any, arguments: list[tuple[Any, ...]]) -> list[Any]:
-        return compute(self.client, what, function, [(self.build, *args) for args in arguments])
+    def compute(self, what: str, function: Any, arguments: dict[str, tuple[Any, ...]]) -> list[Any]:
+        """Results of a function on workers, or of earlier tasks with the same names."""
+        jobs = {name: (name, function, self.build, *args) for name, args in arguments.items()}
+        return [r["result"] for r in self.tasks.complete(what, building.recorded, jobs)]
 
-    def run(self, name: str, files: dict[str, list[Path]]) -> None:
-        parts = self.compute(
-            "reading features", building.store_features, list(enumerate(files["features"]))
+    def run(self, folder: Path, name: str, files: dict[str, list[Path]]) -> None:
+        found = self.compute(
+            "reading features", building.store_features, _numbered("features", files["features"])
         )
+        parts = [FeaturePart(**part) for part in found]
         _check_same(parts)
         n_nodes = sum(part.n_rows for part in parts)
         index = self._index(parts)
@@ -137,9 +155,14 @@ class _Builder:
         arrays, notes = self._graph(files["edges"], index, n_nodes, weight_dtype)
         arrays |= self._features(parts, dtype.str)
         labels, class_names = self._labels(files["labels"], parts, index, n_nodes)
+        arrays |= labels
+        remove_folder(folder)
+        folder.mkdir()
+        for entry in arrays.values():
+            os.rename(self.build.folder / entry["file"], folder / entry["file"])
         write_store_manifest(
-            self.folder,
-            arrays | labels,
+            folder,
+            arrays,
             sums=np.sum([part.sums for part in parts], axis=0),
             largest=max(part.largest for part in parts),
             name=name,
@@ -152,8 +175,7 @@ class _Builder:
         if not parts[0].has_ids:
             return None
         keys = [part.keys for part in parts]
-        folder = self.build.folder
-        [(index, repeated)] = compute(self.client, "sorting ids", write_index, [(folder, keys)])
+        [(index, repeated)] = self.compute("sorting ids", building.store_index, {"index": (keys,)})
         if repeated:
             raise DataError(
                 f"{_place(parts, repeated[1])} has the same node id as {_place(parts, repeated[0])}"
@@ -165,9 +187,8 @@ class _Builder:
         self, files: list[Path], index: dict[str, Any] | None, n_nodes: int, weight_dtype: str
     ) -> tuple[dict[str, Entry], list[str]]:
         found = self.compute(
-            "reading edges", building.store_edges,
-            [(i, path, index, n_nodes) for i, path in enumerate(files)],
-        )  # fmt: skip
+            "reading edges", building.store_edges, _numbered("edges", files, index, n_nodes)
+        )
         if len({weights is None for _, weights, _ in found}) > 1:
             raise DataError(f"{files[0].parent}: some files have weights and others not; add them")
         dropped = sum(n for *_, n in found)
@@ -179,42 +200,41 @@ class _Builder:
         parts = [(keys, weights) for keys, weights, _ in found]
         shards = self.compute(
             "sorting edges", building.store_shard,
-            [((edges[i], edges[i + 1]), parts) for i in range(n_shards)],
+            {f"shard-{i}": ((edges[i], edges[i + 1]), parts) for i in range(n_shards)},
         )  # fmt: skip
         counts, indices, weights, ones = zip(*shards, strict=True)
-        names = ["indices"]
-        jobs: list[tuple[Any, ...]] = [(self.folder / "indices.npy", list(indices), "<i4")]
+        jobs = {"indices": (list(indices), "<i4")}
         if not all(ones):
-            names.append("weights")
-            jobs.append((self.folder / "weights.npy", list(weights), weight_dtype))
-        arrays = dict(zip(names, self.compute("joining edges", building.join, jobs), strict=True))
-        arrays["indptr"] = building.join_ends(
-            self.build, self.folder / "indptr.npy", list(counts), first=True
+            jobs["weights"] = list(weights), weight_dtype
+        arrays = self._joined("joining edges", jobs)
+        [arrays["indptr"]] = self.compute(
+            "joining edges", building.join_ends, {"indptr": ("indptr", list(counts), True)}
         )
         notes = [f"{dropped:,} edges dropped: their nodes are not in the features"]
         return arrays, notes if dropped else []
 
     def _features(self, parts: list[FeaturePart], dtype: str) -> dict[str, Entry]:
-        n_blocks = len(parts[0].blocks)
-        jobs: list[tuple[Any, ...]] = [
-            (self.folder / f"X{i}.npy", [part.blocks[i] for part in parts], dtype)
-            for i in range(n_blocks)
-        ]
-        names = [f"X{i}" for i in range(n_blocks)]
+        jobs: dict[str, tuple[list[Entry], str]] = {
+            f"X{i}": ([part.blocks[i] for part in parts], dtype)
+            for i in range(len(parts[0].blocks))
+        }
         if parts[0].is_text:
-            names.append("id_text")
-            text = [part.ids["id_text"] for part in parts]
-            jobs.append((self.folder / "id_text.npy", text, "|u1"))
+            jobs["id_text"] = [part.ids["id_text"] for part in parts], "|u1"
         elif parts[0].has_ids:
-            names.append("ids")
-            jobs.append((self.folder / "ids.npy", [part.keys for part in parts], "<i8"))
-        found = self.compute("joining features", building.join, jobs)
-        arrays = dict(zip(names, found, strict=True))
+            jobs["ids"] = [part.keys for part in parts], "<i8"
+        arrays = self._joined("joining features", jobs)
         if parts[0].is_text:
             ends = [part.ids["id_ends"] for part in parts]
-            path = self.folder / "id_ends.npy"
-            arrays["id_ends"] = building.join_ends(self.build, path, ends, first=False)
+            [arrays["id_ends"]] = self.compute(
+                "joining features", building.join_ends, {"id_ends": ("id_ends", ends, False)}
+            )
         return arrays
+
+    def _joined(self, what: str, jobs: dict[str, tuple[list[Entry], str]]) -> dict[str, Entry]:
+        found = self.compute(
+            what, building.join, {name: (name, *job) for name, job in jobs.items()}
+        )
+        return dict(zip(jobs, found, strict=True))
 
     def _labels(
         self, files: list[Path], parts: list[FeaturePart], index: Any, n_nodes: int
@@ -222,9 +242,8 @@ class _Builder:
         """Labels of all nodes, from their own files or from the features."""
         if files:
             found = self.compute(
-                "reading labels", building.store_labels,
-                [(i, path, index, n_nodes) for i, path in enumerate(files)],
-            )  # fmt: skip
+                "reading labels", building.store_labels, _numbered("labels", files, index, n_nodes)
+            )
             offsets = [0] * len(found)
         else:
             found = [(part.labels, part.class_names) for part in parts]
@@ -247,11 +266,16 @@ class _Builder:
             labeled[positions] = True
             new_codes = np.append(np.searchsorted(class_names, own), -1).astype(np.int64)
             codes[positions], split[positions] = new_codes[rows["code"]], rows["split"]
-        arrays = {"labels": write_whole(self.folder / "labels.npy", codes)}
+        arrays = {"labels": write_whole(self.build.folder / "labels.npy", codes)}
         split[codes < 0] = -1
         if np.any(split >= 0):
-            arrays["split"] = write_whole(self.folder / "split.npy", split)
+            arrays["split"] = write_whole(self.build.folder / "split.npy", split)
         return arrays, class_names.tolist()
+
+
+def _numbered(kind: str, files: list[Path], *arguments: Any) -> dict[str, tuple[Any, ...]]:
+    """Arguments of a task for each file, by the name of its record."""
+    return {f"{kind}-{i}": (i, path, *arguments) for i, path in enumerate(files)}
 
 
 def _check_same(parts: list[FeaturePart]) -> None:

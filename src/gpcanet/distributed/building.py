@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from ..files.edges import Edges, read_edges
 from ..files.features import read_features
 from ..files.labels import read_labels
 from ..graph.stored import encoded_text
-from ..utils.array_files import Entry, open_array, write_array
+from ..utils.array_files import Entry, open_array, write_array, write_json
 from ..utils.training_result import SPLIT
-from .id_index import find_positions, keys_of
+from .id_index import find_positions, keys_of, write_index
+from .tasks import record_path
 from .writing import checked_size, column_sums, write_whole
 
 #: Label codes and split of some nodes, by their positions in all nodes or in the part.
@@ -28,7 +29,7 @@ LABEL_TYPE = np.dtype([("position", np.int64), ("code", np.int64), ("split", np.
 class Build:
     """What all tasks of a build share."""
 
-    folder: Path  # of temporary files
+    folder: Path  # of all files until they are complete
     roles: ColumnRoles
     columns_per_block: int
     dtype: Any
@@ -42,11 +43,11 @@ class Build:
 class FeaturePart:
     """What the client needs to know of a file of features."""
 
-    path: Path
+    path: str
     n_rows: int
     blocks: list[Entry]
     dtype: str
-    sums: np.ndarray
+    sums: list[float]
     largest: float
     names: list[str] | None
     is_text: bool
@@ -55,6 +56,13 @@ class FeaturePart:
     ids: dict[str, Entry]
     labels: Entry | None
     class_names: list[Any]
+
+
+def recorded(name: str, function: Callable[..., Any], build: Build, *arguments: Any) -> None:
+    """Run a task, and write a record with its result."""
+    result = function(build, *arguments)
+    result = asdict(result) if isinstance(result, FeaturePart) else result
+    write_json(record_path(build.folder, name), {"result": result})
 
 
 def store_features(build: Build, number: int, path: Path) -> FeaturePart:
@@ -84,11 +92,11 @@ def store_features(build: Build, number: int, path: Path) -> FeaturePart:
         labels = write_whole(folder / f"labels-{number}.npy", found.view(np.uint8))
         class_names = [] if part.labels is None else part.labels.class_names.tolist()
     return FeaturePart(
-        path=path,
+        path=str(path),
         n_rows=len(X),
         blocks=blocks,
         dtype=X.dtype.str,
-        sums=column_sums(X),
+        sums=column_sums(X).tolist(),
         largest=checked_size(X),
         names=None if part.names is None else [str(name) for name in part.names],
         is_text=part.ids.is_text,
@@ -106,6 +114,11 @@ def _split_codes(split: np.ndarray | None, n_rows: int) -> np.ndarray:
         for number, name in enumerate(SPLIT):
             codes[split == name] = number
     return codes
+
+
+def store_index(build: Build, parts: list[Entry]) -> tuple[dict[str, Entry], list[int] | None]:
+    """Sorted keys of all nodes; two positions if a key is repeated."""
+    return write_index(build.folder, parts)
 
 
 def store_labels(
@@ -203,26 +216,26 @@ def store_shard(
     )
 
 
-def join(build: Build, path: Path, parts: list[Entry], dtype: str) -> Entry:
+def join(build: Build, name: str, parts: list[Entry], dtype: str) -> Entry:
     """One file from consecutive parts of an array."""
     arrays = [open_array(build.folder, part) for part in parts]
     shape = (sum(len(array) for array in arrays), *arrays[0].shape[1:])
-    return write_array(path, arrays, shape, dtype)
+    return write_array(build.folder / f"{name}.npy", arrays, shape, dtype)
 
 
-def join_ends(build: Build, path: Path, parts: list[Entry], *, first: bool) -> Entry:
-    """One file of running ends from parts: of counts (with a 0 before the ``first``), or ends."""
+def join_ends(build: Build, name: str, parts: list[Entry], counts: bool) -> Entry:
+    """One file of running ends from parts: of counts, whose ends begin with a 0, or of ends."""
     sizes = sum(part["shape"][0] for part in parts)
 
     def chunks() -> Iterator[np.ndarray]:
         total = 0
-        if first:
+        if counts:
             yield np.zeros(1, np.int64)
         for part in parts:
             values = open_array(build.folder, part)
-            ends = total + (np.cumsum(values) if first else values)
+            ends = total + (np.cumsum(values) if counts else values)
             if len(ends):
                 total = int(ends[-1])
             yield ends
 
-    return write_array(path, chunks(), (sizes + first,), np.int64)
+    return write_array(build.folder / f"{name}.npy", chunks(), (sizes + counts,), np.int64)

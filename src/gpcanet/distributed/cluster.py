@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import platform
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +18,7 @@ import numba
 import numpy as np
 import pyarrow
 import scipy
-from distributed import Client, LocalCluster, WorkerPlugin
+from distributed import Client, LocalCluster, Nanny, WorkerPlugin
 
 from .. import __version__
 from ..errors import InputError
@@ -43,6 +45,35 @@ class MemoryLimit(WorkerPlugin):  # type: ignore[misc]
             import resource
 
             resource.setrlimit(resource.RLIMIT_DATA, (self.n_bytes, self.n_bytes))
+
+
+@contextmanager
+def reaped_workers() -> Iterator[type[Nanny]]:
+    """A class of nannies for a block, after which none of their processes is left.
+
+    On a busy machine, Dask gives up on workers that do not end in a few seconds.
+    """
+    pids: set[int | None] = set()
+
+    class PatientNanny(Nanny):  # type: ignore[misc]
+        async def instantiate(self) -> Any:
+            try:
+                return await super().instantiate()
+            finally:
+                pids.add(self.pid)
+
+        async def kill(self, timeout: float = 5, reason: str = "nanny-kill") -> None:
+            with suppress(TimeoutError):  # it would keep the cluster from closing
+                await super().kill(timeout, reason)
+
+    try:
+        yield PatientNanny
+    finally:
+        left = [child for child in multiprocessing.active_children() if child.pid in pids]
+        for child in left:
+            child.kill()
+        while any(child.is_alive() for child in left):  # Dask joins them in a thread of its own
+            time.sleep(0.01)
 
 
 @contextmanager
@@ -78,10 +109,11 @@ def local_cluster(
     settings = {"distributed.comm.timeouts.connect": "60s", "distributed.worker.profile.enabled": 0}
     with (
         dask.config.set(settings),
+        reaped_workers() as worker_class,
         LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
-            processes=True,
+            worker_class=worker_class,
             memory_limit=0,
             dashboard_address=f"{address}:0",  # any free port
             host=address,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,8 @@ class Run:
         What the files of the run depend on. A run is resumed only if it is equal.
     resume : bool
         Whether to use the finished tasks of an earlier run.
+    replace : bool
+        Whether a run with another identity is removed; otherwise it is an error.
 
     Attributes
     ----------
@@ -54,8 +57,10 @@ class Run:
         identity: Mapping[str, Any],
         *,
         resume: bool,
+        replace: bool = False,
     ) -> None:
-        self.client, self.scratch, self.resume = client, Path(scratch).absolute(), resume
+        self.client, self.scratch = client, Path(scratch).absolute()
+        self.resume, self.replace = resume, replace
         self.identity = json.loads(json.dumps(identity))
         self.name = digest(self.identity)[:12]  # equal for equal runs
         self.folder = self.scratch / f"run-{self.name}"
@@ -94,13 +99,16 @@ class Run:
                     f"resume=True to finish it, or choose another folder"
                 )
             names = [n for n in self.identity if earlier.get(n) != self.identity[n]]
-            if names:
+            if names and self.replace:
+                for folder in self.scratch.glob("run-*"):
+                    remove_folder(folder)
+            elif names:
                 raise InputError(
                     f"the run in {self.scratch} differs in {', '.join(names)} and cannot be "
                     f"resumed; use its settings, or choose another folder"
                 )
         else:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove_folder(self.folder)
         self.folder.mkdir(exist_ok=True)
         for part in self.folder.glob(".*.part"):
             part.unlink(missing_ok=True)
@@ -108,7 +116,7 @@ class Run:
 
     def finish(self) -> None:
         """Remove the files of the run."""
-        shutil.rmtree(self.folder)
+        remove_folder(self.folder)
         (self.scratch / RUN_FILE).unlink()
 
     # -- tasks ----------------------------------------------------------------------------
@@ -119,15 +127,24 @@ class Run:
         starts = range(0, len(shards), SHARDS_PER_TASK)
         groups = [(store.folder, shards[i : i + SHARDS_PER_TASK]) for i in starts]
         compute(self.client, "verifying", tasks.verify_store, groups)
+        self.verify_earlier()
+
+    def verify_earlier(self) -> None:
+        """Verify the files of finished tasks; a task with a damaged file runs again."""
         names = [path.name.partition(".")[0] for path in self.folder.glob("*.done.json")]
-        records = {name: tasks.read_record(self.folder, name) for name in names}
-        entries = {name: r["array"] for name, r in records.items() if r and "array" in r}
-        written = [(self.folder, entry) for entry in entries.values()]
-        found = compute(self.client, "verifying earlier tasks", tasks.damage_of, written)
-        for name, problem in zip(entries, found, strict=True):
+        written = [
+            (name, entry)
+            for name in names
+            for entry in tasks.entries_of(tasks.read_record(self.folder, name))
+        ]
+        found = compute(
+            self.client, "verifying earlier tasks", tasks.damage_of,
+            [(self.folder, entry) for _, entry in written],
+        )  # fmt: skip
+        for (name, _), problem in zip(written, found, strict=True):
             if problem is not None:
                 warnings.warn(f"{problem}; it is computed again", DataWarning, stacklevel=3)
-                tasks.record_path(self.folder, name).unlink()
+                tasks.record_path(self.folder, name).unlink(missing_ok=True)
 
     def complete(
         self,
@@ -201,6 +218,13 @@ def issue_warnings(records: list[dict[str, Any]]) -> None:
     for kind, message in {tuple(found) for record in records for found in record["warnings"]}:
         category = ConvergenceWarning if kind == "ConvergenceWarning" else UserWarning
         warnings.warn(message, category, stacklevel=4)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder to which tasks of a stopped run may be writing still; they fail."""
+    deadline = time.monotonic() + 5
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def move_folder(part: Path, output: Path) -> None:

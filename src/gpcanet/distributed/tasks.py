@@ -24,6 +24,7 @@ from ..utils.array_files import (
     Entry,
     damaged_shard,
     n_shards,
+    naming_file,
     open_array,
     write_array,
     write_json,
@@ -98,6 +99,15 @@ def read_record(scratch: Path, name: str) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     return record
+
+
+def entries_of(record: Any) -> Iterator[Entry]:
+    """All files of arrays in a record."""
+    if isinstance(record, dict) and "crc32" in record:
+        yield record
+    elif isinstance(record, dict | list):
+        for value in record.values() if isinstance(record, dict) else record:
+            yield from entries_of(value)
 
 
 # -- verification -----------------------------------------------------------------------------
@@ -241,7 +251,8 @@ def project_chunk(work: Work, number: int, W: Entry | None) -> None:
     else:
         columns = {COLUMN_NAME.format(i): Z[:, i] for i in range(k)}
         ids = store.ids(slice(begin, end))
-        write_table(path, {work.id_name: ids, **columns}, overwrite=True)
+        with naming_file(path):
+            write_table(path, {work.id_name: ids, **columns}, overwrite=True)
         size = path.stat().st_size
     _finish(work, f"Z{number}", file=path.name, bytes=size)
 

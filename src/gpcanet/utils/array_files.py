@@ -12,7 +12,8 @@ import io
 import itertools
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +44,17 @@ def write_array(
     """Write chunks of rows as one npy file, completely or not at all, and return its entry."""
     dtype = np.dtype(dtype)
     checksums, checksum, n_bytes = [], 0, 0
-    try:
-        with atomic_file(path, overwrite=True) as file:
-            for data in itertools.chain([_header(shape, dtype)], map(_as_bytes(dtype), chunks)):
-                begin = 0
-                while begin < len(data):
-                    part = data[begin : begin + SHARD_BYTES - n_bytes % SHARD_BYTES]
-                    file.write(part)
-                    checksum = zlib.crc32(part, checksum)
-                    begin, n_bytes = begin + len(part), n_bytes + len(part)
-                    if n_bytes % SHARD_BYTES == 0:
-                        checksums.append(checksum)
-                        checksum = 0
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+    with naming_file(path), atomic_file(path, overwrite=True) as file:
+        for data in itertools.chain([_header(shape, dtype)], map(_as_bytes(dtype), chunks)):
+            begin = 0
+            while begin < len(data):
+                part = data[begin : begin + SHARD_BYTES - n_bytes % SHARD_BYTES]
+                file.write(part)
+                checksum = zlib.crc32(part, checksum)
+                begin, n_bytes = begin + len(part), n_bytes + len(part)
+                if n_bytes % SHARD_BYTES == 0:
+                    checksums.append(checksum)
+                    checksum = 0
     if n_bytes % SHARD_BYTES:
         checksums.append(checksum)
     return {
@@ -66,6 +64,15 @@ def write_array(
         "bytes": n_bytes,
         "crc32": checksums,
     }
+
+
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Name the file in errors of the operating system, such as those of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
 
 
 def _header(shape: tuple[int, ...], dtype: np.dtype) -> memoryview:
@@ -128,7 +135,7 @@ def damaged_shard(folder: Path, entry: Entry, number: int) -> str | None:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a small JSON file completely or not at all."""
-    with atomic_file(path, overwrite=True) as file:
+    with naming_file(path), atomic_file(path, overwrite=True) as file:
         file.write(json.dumps(content, indent=1).encode())
 
 

@@ -155,13 +155,13 @@ class OutputHead:
         if n_rows != len(self.y):
             raise InputError(
                 f"y has {len(self.y)} rows, but the output of layer {layer} has {n_rows}; give one "
-                f"row of y per row of the output"
+                f"row of y per row of the output, or use head=None if these rows are edges"
             )
         if not self.has_classes:
             if self.y.shape[1] != n_out:
                 raise InputError(
                     f"y has {self.y.shape[1]} columns, but layer {layer} has {n_out} outputs; give "
-                    f"one column per output"
+                    f"one column per output, or integer class codes"
                 )
             return
         if n_out == 1:

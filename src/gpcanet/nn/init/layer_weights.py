@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...utils.checks import check_number
+from ..tensors import check_seed
+from .forward_pass import before_each_layer
 from .linear_part import LinearPart, read_features
 from .report import InitReport, LayerReport
 from .rules import LayerSkipped, Rule, find_layers, find_weights
@@ -78,32 +79,33 @@ def find_layer_weights(
 
 def seeded_generator(seed: int) -> torch.Generator:
     """Return a generator on the CPU."""
-    check_number("seed", seed, 0, 2**63 - 1, advice="use seed=0", integer=True)
+    check_seed(seed)
     return torch.Generator().manual_seed(int(seed))
 
 
 @contextmanager
 def before_each_run(
-    layers: Mapping[str, LayerWeights], act: Callable[[LayerWeights, tuple[Any, ...], Any], None]
+    layers: Mapping[str, LayerWeights],
+    action: Callable[[LayerWeights, Any, tuple[Any, ...], Any], None],
 ) -> Iterator[None]:
-    """Call ``act(layer, args, kwargs)`` before each run of a layer inside the block."""
+    """Check the input of each layer that runs, and call ``action(layer, first, args, kwargs)``."""
 
-    def make_hook(found: LayerWeights) -> Callable[..., None]:
-        def hook(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            _check_features(found, first_argument(args, kwargs))
-            act(found, args, kwargs)
+    def check_and_act(name: str, first: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        found = layers[name]
+        with suppress(LayerSkipped):
+            LinearPart(name, found.layer, found.rule, read_features(first))
+        action(found, first, args, kwargs)
 
-        return hook
-
-    handles = [
-        found.layer.register_forward_pre_hook(make_hook(found), with_kwargs=True)
-        for found in layers.values()
-    ]
-    try:
+    with before_each_layer({name: layers[name].layer for name in layers}, check_and_act):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
+
+
+@contextmanager
+def recorded_runs(layers: Mapping[str, LayerWeights]) -> Iterator[list[LayerWeights]]:
+    """Record the layers that run inside the block, in their order."""
+    runs: list[LayerWeights] = []
+    with before_each_run(layers, lambda found, *_: runs.append(found)):
+        yield runs
 
 
 @contextmanager
@@ -135,11 +137,6 @@ def build_report(
     return report
 
 
-def first_argument(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the first argument of a call, which is the input of a layer."""
-    return args[0] if args else next(iter(kwargs.values()), None)
-
-
 def _split(view: Tensor) -> Iterator[Tensor]:
     """The matrices of a weight that may have leading dimensions, such as one for relations."""
     if view.dim() == 2:
@@ -147,8 +144,3 @@ def _split(view: Tensor) -> Iterator[Tensor]:
     else:
         for part in view:
             yield from _split(part)
-
-
-def _check_features(found: LayerWeights, first: Any) -> None:
-    with suppress(LayerSkipped):
-        LinearPart(found.name, found.layer, found.rule, read_features(first))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -80,29 +82,32 @@ def lsuv_init_(
     >>> round(conv(x, edges).var(correction=0).item(), 3)
     1.0
     """
-    check_arguments(model, x, edge_index, edge_weight, forward)
+    given = check_arguments(model, x, edge_index, edge_weight, forward)
     generator = seeded_generator(seed)
     layers, others = find_layer_weights(model)
     reports: dict[str, LayerReport] = {}
 
-    def set_before_first_run(found: LayerWeights, args: tuple[Any, ...], kwargs: Any) -> None:
+    def set_before_first_run(
+        found: LayerWeights, first: Any, args: tuple[Any, ...], kwargs: Any
+    ) -> None:
         if found.name not in reports:
             found.draw_(torch.nn.init.orthogonal_, generator)
-            reports[found.name] = found.report_set(_scale_to_unit_variance(found, args, kwargs))
+            run = partial(found.layer.forward, first, *args, **kwargs)
+            reports[found.name] = found.report_set(_scale_to_unit_variance(found, run))
 
     hooked = before_each_run(layers, set_before_first_run)
     with preserved_state(model), restored_on_error(layers), hooked:
-        run_model(model, x, edge_index, edge_weight, forward)
+        run_model(model, given)
     return build_report("lsuv", reports, layers, others)
 
 
-def _scale_to_unit_variance(found: LayerWeights, args: tuple[Any, ...], kwargs: Any) -> str:
-    """Scale the weights, or leave them alone and return the reason."""
+def _scale_to_unit_variance(found: LayerWeights, run: Callable[[], Any]) -> str:
+    """Scale the weights, or leave them alone and return the reason; ``run`` calls the layer."""
     start = [matrix.clone() for matrix in found.matrices]
     tolerance = max(TOLERANCE, torch.finfo(start[0].dtype).eps)
     log_scale, step, last = 0.0, 0.0, 0.0
     for _ in range(MAX_STEPS):
-        variance = _variance(found.layer.forward(*args, **kwargs))
+        variance = _variance(run())
         if abs(variance - 1) <= tolerance:
             return ""
         if not 0 < variance < math.inf or abs(log_scale) > MAX_LOG_SCALE:

@@ -223,6 +223,11 @@ def unwrap(model: torch.nn.Module) -> torch.nn.Module:
         model = inner
 
 
+def get_layer(model: torch.nn.Module, name: str) -> torch.nn.Module:
+    """Return a layer of an unwrapped model by its name in a report."""
+    return model if name == MODEL_NAME else model.get_submodule(name)
+
+
 def find_layers(
     model: torch.nn.Module,
 ) -> tuple[dict[str, tuple[torch.nn.Module, Rule]], list[LayerReport]]:

@@ -12,16 +12,9 @@ from torch import Tensor
 
 from ..propagation import EdgeInput
 from .forward_pass import check_arguments, preserved_state, run_model
-from .layer_weights import (
-    LayerWeights,
-    before_each_run,
-    build_report,
-    find_layer_weights,
-    restored_on_error,
-    seeded_generator,
-)
+from .layer_weights import LayerWeights, ModelWeights
 from .model_input import Forward
-from .report import InitReport, LayerReport
+from .report import InitReport
 
 #: Accepted deviation of the variance from 1.
 TOLERANCE = 1e-4
@@ -83,22 +76,20 @@ def lsuv_init_(
     1.0
     """
     given = check_arguments(model, x, edge_index, edge_weight, forward)
-    generator = seeded_generator(seed)
-    layers, others = find_layer_weights(model)
-    reports: dict[str, LayerReport] = {}
+    weights = ModelWeights("lsuv", model, seed)
 
     def set_before_first_run(
         found: LayerWeights, first: Any, args: tuple[Any, ...], kwargs: Any
     ) -> None:
-        if found.name not in reports:
-            found.draw_(torch.nn.init.orthogonal_, generator)
+        if found.name not in weights.reasons:
+            weights.draw_(found, torch.nn.init.orthogonal_)
             run = partial(found.layer.forward, first, *args, **kwargs)
-            reports[found.name] = found.report_set(_scale_to_unit_variance(found, run))
+            weights.reasons[found.name] = _scale_to_unit_variance(found, run)
 
-    hooked = before_each_run(layers, set_before_first_run)
-    with preserved_state(model), restored_on_error(layers), hooked:
+    hooked = weights.before_each_run(set_before_first_run)
+    with preserved_state(model), weights.restored_on_error(), hooked:
         run_model(model, given)
-    return build_report("lsuv", reports, layers, others)
+    return weights.report()
 
 
 def _scale_to_unit_variance(found: LayerWeights, run: Callable[[], Any]) -> str:
@@ -116,14 +107,9 @@ def _scale_to_unit_variance(found: LayerWeights, run: Callable[[], Any]) -> str:
         slope = (value - last) / step if step else LINEAR_SLOPE
         step, last = -value / (slope if slope > MIN_SLOPE else LINEAR_SLOPE), value
         log_scale += step
-        _set_scaled(found, start, math.exp(log_scale))
-    _set_scaled(found, start, 1.0)
+        found.copy_scaled_(start, math.exp(log_scale))
+    found.copy_scaled_(start, 1.0)
     return "orthonormal, as no scale of its weights gives its output variance 1"
-
-
-def _set_scaled(found: LayerWeights, values: list[Tensor], scale: float) -> None:
-    for matrix, value in zip(found.matrices, values, strict=True):
-        matrix.copy_(value * scale)
 
 
 def _variance(output: Any) -> float:

@@ -26,7 +26,7 @@ from .eigenvectors import (
 from .forward_pass import before_each_layer
 from .head import OutputHead
 from .linear_part import LinearPart, check_finite, parts_of, read_features, row_norm
-from .report import InitReport, LayerReport
+from .report import InitReport, LayerReport, reports_of_idle_layers
 from .rules import (
     MODEL_NAME,
     LayerSkipped,
@@ -140,11 +140,8 @@ class LayerSetter:
 
         ``before`` and ``after`` are the effective ranks of the outputs of the layers.
         """
-        not_reached = [
-            LayerReport(name, type(layer).__name__, reason="the forward pass did not reach it")
-            for name, (layer, rule) in self.layers.items()
-            if name not in self.reports and not rule.is_container
-        ]
+        layers = {name: layer for name, (layer, rule) in self.layers.items() if rule.weights}
+        not_reached = reports_of_idle_layers(layers, self.reports)
         reached = [
             replace(report, rank_before=before.get(name), rank_after=after.get(name))
             for name, report in self.reports.items()

@@ -13,15 +13,7 @@ from torch.nn.functional import cross_entropy
 from ...utils.checks import check_number
 from ..propagation import EdgeInput, GraphPropagation, to_graph
 from .forward_pass import check_arguments, check_one_graph, preserved_state, run_model
-from .layer_weights import (
-    LayerWeights,
-    before_each_run,
-    build_report,
-    find_layer_weights,
-    recorded_runs,
-    restored_on_error,
-    seeded_generator,
-)
+from .layer_weights import LayerWeights, ModelWeights
 from .model_input import ModelInput
 from .random import XAVIER
 from .report import InitReport
@@ -95,23 +87,21 @@ def spog_init_(
     given = check_arguments(model, x, edge_index, edge_weight, None)
     check_one_graph(given, "SPoGInit needs", "use another initialiser")
     check_number("n_steps", n_steps, 1, advice="40 are usual", integer=True)
-    generator = seeded_generator(seed)
-    layers, others = find_layer_weights(model)
-    with preserved_state(model), recorded_runs(layers) as runs:
+    weights = ModelWeights("spog", model, seed)
+    with preserved_state(model), weights.recorded_runs() as runs:
         output = run_model(model, given)
     order = {found.name: found for found in runs}
     reason = _why_not_searched(runs, output, given.x.shape[0])
-    with restored_on_error(layers):
+    with weights.restored_on_error():
         for found in order.values():
-            found.draw_(XAVIER, generator)
+            weights.draw_(found, XAVIER, reason)
         if not reason:
             search = _Search(model, list(order), given, n_classes=output.shape[1])
-            scales = search.run(n_steps, generator)
+            scales = search.run(n_steps, weights.generator)
             for found, scale in zip(order.values(), scales.tolist(), strict=True):
                 for matrix in found.matrices:
                     matrix.mul_(scale)
-    reports = {name: found.report_set(reason) for name, found in order.items()}
-    return build_report("spog", reports, layers, others)
+    return weights.report()
 
 
 def _why_not_searched(runs: list[LayerWeights], output: Any, n_nodes: int) -> str:
@@ -143,11 +133,9 @@ class _Search:
         n_classes: int,
     ) -> None:
         self.model = copy.deepcopy(model).cpu().double().eval()
-        found, _ = find_layer_weights(self.model)
-        self.layers = {name: found[name] for name in names}
-        self.start = [
-            [matrix.clone() for matrix in layer.matrices] for layer in self.layers.values()
-        ]
+        self.weights = ModelWeights("spog", self.model)
+        self.layers = [self.weights.layers[name] for name in names]
+        self.start = [[matrix.clone() for matrix in layer.matrices] for layer in self.layers]
         self.shape, self.n_classes = given.x.shape, n_classes
         edges, weights = given.edge_index, given.edge_weight
         self.edges = edges.cpu() if isinstance(edges, Tensor) else edges
@@ -180,15 +168,11 @@ class _Search:
 
     def objective(self, scales: Tensor, problem: _Problem, target: Tensor) -> float:
         """Return the sum of the three terms for these scales."""
-        for layer, start, scale in zip(
-            self.layers.values(), self.start, scales.tolist(), strict=True
-        ):
-            for matrix, values in zip(layer.matrices, start, strict=True):
-                matrix.copy_(values * scale)
+        for layer, start, scale in zip(self.layers, self.start, scales.tolist(), strict=True):
+            layer.copy_scaled_(start, scale)
         inputs: list[Tensor] = []
-        found = list(self.layers.values())
-        weights = [found[1].parameters[0], found[-2].parameters[0]]
-        record = before_each_run(self.layers, lambda _, H, *__: inputs.append(H.detach()))
+        weights = [self.layers[1].parameters[0], self.layers[-2].parameters[0]]
+        record = self.weights.before_each_run(lambda _, H, *__: inputs.append(H.detach()))
         with torch.enable_grad(), record:
             given = ModelInput(problem.x, self.edges, self.edge_weight, None)
             output = run_model(self.model, given)

@@ -15,13 +15,7 @@ from ...errors import InputError
 from ..propagation import EdgeInput, GraphPropagation, to_graph
 from ..tensors import to_numpy_or_scipy
 from .forward_pass import check_arguments, check_one_graph, preserved_state, run_model
-from .layer_weights import (
-    build_report,
-    find_layer_weights,
-    recorded_runs,
-    restored_on_error,
-    seeded_generator,
-)
+from .layer_weights import ModelWeights
 from .model_input import Forward
 from .random import HE
 from .report import InitReport
@@ -70,9 +64,8 @@ def virgo_init_(
     """
     given = check_arguments(model, x, edge_index, edge_weight, forward)
     check_one_graph(given, "Virgo needs", "use another initialiser")
-    generator = seeded_generator(seed)
-    layers, others = find_layer_weights(model)
-    with preserved_state(model), recorded_runs(layers) as runs:
+    weights = ModelWeights("virgo", model, seed)
+    with preserved_state(model), weights.recorded_runs() as runs:
         run_model(model, given)
     order = {found.name: found for found in runs}
     convolutions = [found for found in order.values() if isinstance(found.layer, CONVOLUTIONS)]
@@ -82,17 +75,14 @@ def virgo_init_(
         widths = [(found.in_channels, found.out_channels) for found in convolutions]
         values = _variances(GraphPropagation(graph), _row_means(given.x), widths)
         variances = {found.name: value for found, value in zip(convolutions, values, strict=True)}
-    reports = {}
-    with restored_on_error(layers):
+    with weights.restored_on_error():
         for name, found in order.items():
             if name in variances:
                 bound = math.sqrt(3 * variances[name])
-                found.draw_(partial(torch.nn.init.uniform_, a=-bound, b=bound), generator)
-                reports[name] = found.report_set()
+                weights.draw_(found, partial(torch.nn.init.uniform_, a=-bound, b=bound))
             else:
-                found.draw_(HE, generator)
-                reports[name] = found.report_set("He's weights, as Virgo has no rule for it")
-    return build_report("virgo", reports, layers, others)
+                weights.draw_(found, HE, "He's weights, as Virgo has no rule for it")
+    return weights.report()
 
 
 def _variances(

@@ -247,6 +247,14 @@ INITS = {
     "few labels": ({"beta": 0.5, "y": Y[:3]}, "y has 3 labels for 40 rows"),
     "seed": ({"seed": -1}, r"seed=-1 must be in"),
     "one name": ({"skip": "convs.0"}, r"skip='convs.0' is a string; give a list of names"),
+    "mask of integers": (
+        {"head": "ridge", "y": Y, "train_mask": (Y > 0).long()},
+        "train_mask has position 1 more than once; give every position once, or a mask of bools",
+    ),
+    "mask of floats": (
+        {"beta": 0.5, "y": Y, "train_mask": (Y > 0).float()},
+        r"train_mask has shape \(40,\) and dtype float32, but y has 40 rows; give one bool",
+    ),
     "float codes": (
         {"head": "ridge", "y": Y.float(), "train_mask": NODES.train},
         "y has 1 columns, but layer .* one column per output, or integer class codes",

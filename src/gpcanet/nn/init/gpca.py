@@ -18,7 +18,7 @@ from ..propagation import EdgeInput, GraphPropagation, missing_labels_error
 from ..tensors import check_seed
 from .effective_rank import recorded_ranks
 from .forward_pass import check_arguments, check_one_graph, preserved_state, run_model
-from .head import HeadKind, OutputHead
+from .head import HeadKind, OutputHead, to_rows
 from .model_input import Forward
 from .outputs import find_output_layers
 from .report import InitReport
@@ -200,7 +200,8 @@ def _training_labels(y: Tensor | None, train_mask: Tensor | None) -> Tensor | No
     """Labels of the training nodes, -1 for all other nodes."""
     if y is None or train_mask is None:
         return y
-    y, train = torch.as_tensor(y), torch.as_tensor(train_mask)
+    y = torch.as_tensor(y)
+    train = torch.from_numpy(to_rows(train_mask, len(y), "train_mask")).to(y.device)
     labels = torch.full_like(y, -1)
     labels[train] = y[train]
     return labels

@@ -15,7 +15,18 @@ from torch_geometric.data import Data
 
 from gpcanet.datasets import block_model
 from gpcanet.errors import UserError
-from gpcanet.nn import GCN, GCNConv, GPCAConv, GPCANet, NodeData, Settings, gpca_init_, train
+from gpcanet.nn import (
+    GCN,
+    GCNConv,
+    GPCAConv,
+    GPCANet,
+    NodeData,
+    Settings,
+    effective_rank,
+    gpca_init_,
+    train,
+    train_many,
+)
 from gpcanet.nn.training.data import to_class_codes
 
 DATA = block_model(40, 120, n_features=5, n_classes=3, seed=0)
@@ -234,6 +245,20 @@ INITS = {
     "edges elsewhere": ({"edge_index": EDGES.to("meta")}, "edge_index is on device meta and x on"),
     "NaN": ({"x": X * NAN}, "x contains NaN or infinite values; impute"),
     "few labels": ({"beta": 0.5, "y": Y[:3]}, "y has 3 labels for 40 rows"),
+    "seed": ({"seed": -1}, r"seed=-1 must be in"),
+    "one name": ({"skip": "convs.0"}, r"skip='convs.0' is a string; give a list of names"),
+    "mask of integers": (
+        {"head": "ridge", "y": Y, "train_mask": (Y > 0).long()},
+        "train_mask has position 1 more than once; give every position once, or a mask of bools",
+    ),
+    "mask of floats": (
+        {"beta": 0.5, "y": Y, "train_mask": (Y > 0).float()},
+        r"train_mask has shape \(40,\) and dtype float32, but y has 40 rows; give one bool",
+    ),
+    "float codes": (
+        {"head": "ridge", "y": Y.float(), "train_mask": NODES.train},
+        "y has 1 columns, but layer .* one column per output, or integer class codes",
+    ),
     "labels needed": ({"beta": 0.5}, "adds ghost edges between nodes of equal label; give y"),
 }
 
@@ -266,6 +291,18 @@ def test_wrong_input_of_pretrain_(options, x, message):
     assert_refused(lambda: GPCANet(5, 4, 2, 3, **options).pretrain_(x, EDGES), message)
 
 
+def test_wrong_seed_of_pretrain_and_wrong_features_of_effective_rank():
+    assert_refused(lambda: GPCANet(5, 4, 2, 3).pretrain_(X, EDGES, seed=-1), "seed=-1 must be")
+    for H in (X[:, 0], X.numpy(), X.to_sparse_coo()):
+        assert_refused(lambda H=H: effective_rank(H), "H must be a dense tensor of shape")
+
+
+def test_wrong_settings():
+    for settings in ({"epochs": 3}, 3):
+        assert_refused(lambda s=settings: train(GCN(5, 4, 2, 3), DATA, s), "settings is a .*; give")
+    assert_refused(lambda: train_many([GCN(5, 4, 2, 3)], DATA, [3]), "settings is a int; give")
+
+
 def test_ghost_edges_require_labels():
     assert_refused(
         lambda: GPCAConv(5, 2, beta=0.5)(X, EDGES), "adds ghost edges between .*; give y"
@@ -279,6 +316,7 @@ def test_unusual_but_valid_input_is_accepted():
     for weights in (torch.ones(EDGES.shape[1]).bfloat16(), [1.0] * EDGES.shape[1]):
         torch.testing.assert_close(plain(X, EDGES, weights), expected)
     assert GCN(-1, 4, 2, 3)(X, EDGES).shape == (40, 3)
+    assert GPCANet(5, 4, 2, 3, alpha=np.float32(2)).convs[1].alpha == 2
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.isfinite(plain(X.bfloat16(), EDGES)).all()
 

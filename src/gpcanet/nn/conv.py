@@ -194,6 +194,11 @@ class GPCAConv(torch.nn.Module):
         )
 
 
+def uses_ghost_edges(model: torch.nn.Module) -> bool:
+    """Whether a GPCA layer of a model has beta > 0, so that the model needs labels."""
+    return any(isinstance(layer, GPCAConv) and layer.beta > 0 for layer in model.modules())
+
+
 @contextmanager
 def storing_means(model: torch.nn.Module) -> Iterator[None]:
     """Let GPCA layers store means in evaluation mode, too.
@@ -214,8 +219,9 @@ class GCNConv(pyg.GCNConv):
     """PyG's ``GCNConv`` with a faster propagation that uses less memory.
 
     The parameters have the same names, so a ``state_dict`` fits both. The graph is undirected and
-    every node has one self-loop of weight 1; ``improved``, ``normalize=False`` and
-    ``add_self_loops=False`` are not supported.
+    every node has one self-loop of weight 1, in place of self-loops in the ``edge_index``. Edges
+    that occur several times count once, or with the sum of their weights. ``improved``,
+    ``normalize=False`` and ``add_self_loops=False`` are not supported.
 
     Parameters
     ----------

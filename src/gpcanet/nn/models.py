@@ -21,7 +21,7 @@ from .dropout import Dropout
 from .init.eigenvectors import layer_eigenvectors, mixing_matrix
 from .init.report import InitReport, LayerReport
 from .propagation import EdgeInput, GraphPropagation
-from .tensors import check_finite_features, check_layer_input, to_numpy_or_scipy
+from .tensors import check_finite_features, check_layer_input, check_seed, to_numpy_or_scipy
 
 
 class GPCANet(torch.nn.Module):
@@ -85,7 +85,7 @@ class GPCANet(torch.nn.Module):
         check_number("num_layers", num_layers, 1, advice="give at least one layer", integer=True)
         if head_layers not in (1, 2):
             raise InputError(f"head_layers={head_layers} must be 1 or 2")
-        alphas = [alpha] * num_layers if isinstance(alpha, int | float) else list(alpha)
+        alphas: Any = [alpha] * num_layers if np.ndim(alpha) == 0 else np.asarray(alpha).tolist()
         if len(alphas) != num_layers:
             raise InputError(
                 f"alpha has {len(alphas)} values for {num_layers} layers; give one for all, or "
@@ -162,6 +162,7 @@ class GPCANet(torch.nn.Module):
         """
         self._check_features(x)
         check_finite_features(x)
+        check_seed(seed)
         P = self.propagation(edge_index, edge_weight, x.shape[0], y)
         pairs = self._has_relu()
         layers = []

@@ -233,8 +233,7 @@ def to_propagation(
     edges: EdgeInput, edge_weight: Tensor | None, n_nodes: int, **settings: Any
 ) -> GraphPropagation:
     """Return ``edges`` if it is a GraphPropagation, otherwise a new one of these edges."""
-    _check_edge_weight(edges, edge_weight)
-    if isinstance(edges, GraphPropagation):
+    if isinstance(edges, GraphPropagation) and edge_weight is None:
         return edges
     return GraphPropagation(edges, edge_weight, n_nodes=n_nodes, **settings)
 

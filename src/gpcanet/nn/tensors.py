@@ -11,9 +11,13 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError, InputTypeError
+from ..utils.checks import check_number
 
 #: Largest density of features for which a sparse product is faster than a dense one.
 SPARSE_DENSITY = 0.04
+
+#: Largest seed of torch.
+LARGEST_SEED = 2**63 - 1
 
 
 # -- checks -------------------------------------------------------------------------------
@@ -52,6 +56,10 @@ def check_same_dtype(x: Tensor, weight: Tensor, owner: str) -> None:
 def check_finite_features(x: Tensor) -> None:
     if not bool(torch.isfinite(stored_values(x)).all()):
         raise InputError("x contains NaN or infinite values; impute them first")
+
+
+def check_seed(seed: Any) -> None:
+    check_number("seed", seed, 0, LARGEST_SEED, advice="use seed=0", integer=True)
 
 
 def dtype_name(x: Tensor) -> str:

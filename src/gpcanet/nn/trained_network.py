@@ -14,6 +14,7 @@ from ..errors import InputError, InputTypeError
 from ..estimators.training_nodes import TrainingNodes
 from ..graph import Graph
 from ..utils.labels import UNLABELED
+from .conv import uses_ghost_edges
 from .init.forward_pass import preserved_state
 from .models import GPCANet
 from .tensors import check_finite_features, to_feature_tensor
@@ -172,7 +173,7 @@ class TrainedNetwork:
 
 def uses_labels(model: torch.nn.Module) -> bool:
     """Whether a network uses the labels of training nodes to predict."""
-    return isinstance(model, GPCANet) and any(conv.beta > 0 for conv in model.convs)
+    return isinstance(model, GPCANet) and uses_ghost_edges(model)
 
 
 def _features_and_graph(data: Any) -> tuple[Tensor, Graph]:

@@ -429,3 +429,16 @@ def test_random_weights_have_the_expected_scale():
     orthogonal_init_(model)
     weight = model.convs[0].lin.weight
     torch.testing.assert_close(weight @ weight.T, 2 * torch.eye(100), atol=1e-4, rtol=0)
+
+
+def test_labels_and_masks_of_ghost_edges_may_be_arrays_or_lists(x, edge_index, visible):
+    mask = visible >= 0
+    models = [make_model("PyG GCN") for _ in range(4)]
+    gpca_init_(models[0], x.float(), edge_index, beta=0.3, y=visible)
+    for model, y, train in (
+        (models[1], visible, mask),
+        (models[2], visible.numpy(), mask.numpy()),
+        (models[3], visible.tolist(), mask.nonzero().flatten().tolist()),
+    ):
+        gpca_init_(model, x.float(), edge_index, beta=0.3, y=y, train_mask=train)
+        assert torch.equal(model.convs[0].lin.weight, models[0].convs[0].lin.weight)

@@ -347,3 +347,28 @@ def test_all_towers_are_divided_by_the_gain(x, edge_index):
     gpca_init_(conv, x.float(), edge_index)
     norms = [network[0].weight.norm(dim=1).mean().item() for network in conv.post_nns]
     assert max(norms) < 0.5  # a sum over neighbours increases the norm
+
+
+class Linked:
+    """A result that refers to itself."""
+
+    def __init__(self, scores):
+        self.scores, self.own = scores, self
+
+
+def test_result_that_refers_to_itself(x, edge_index):
+    model = Model(lambda m, x, e: Linked(m.out(hidden(m, x, e))), **two(out=Linear(W, 3)))
+    report = gpca_init_(model, x.float(), edge_index)
+    assert [layer.name for layer in report if not layer.is_set] == ["out"]
+
+
+def test_output_layers_are_found_in_inference_mode(x, edge_index):
+    def forward(m, x, e):
+        last = hidden(m, x, e)
+        return m.first(last), m.second(last)
+
+    model = Model(forward, **two(first=Linear(W, 3), second=Linear(W, 2)))
+    features = x.float()
+    with torch.inference_mode():
+        report = gpca_init_(model, features, edge_index)
+    assert {layer.name for layer in report if not layer.is_set} == {"first", "second"}

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch_geometric.nn as pyg
 from deep_models import MODELS, make_model
+from torch_geometric.data import Data, HeteroData
 
 from gpcanet.errors import UserError
 from gpcanet.nn import (
@@ -182,3 +183,45 @@ def test_sparse_features_give_the_same_weights(init, x, edge_index):
         init(model, features, edge_index)
     for dense, other in zip(*(m.parameters() for m in models), strict=True):
         torch.testing.assert_close(dense, other, rtol=1e-4, atol=1e-6)  # sums in another order
+
+
+class NamedArguments(torch.nn.Module):
+    """Gives the edges to its layers before the features."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.convs = torch.nn.ModuleList(pyg.GCNConv(10, 10) for _ in range(5))
+
+    def forward(self, x, edge_index, edge_weight=None):
+        for conv in self.convs:
+            x = conv(edge_index=edge_index, edge_weight=edge_weight, x=x).relu()
+        return x
+
+
+class InOrder(NamedArguments):
+    def forward(self, x, edge_index, edge_weight=None):
+        for conv in self.convs:
+            x = conv(x, edge_index, edge_weight).relu()
+        return x
+
+
+@pytest.mark.parametrize("init", [*INITS, gpca_init_])
+def test_data_and_named_arguments_give_the_same_weights(init, x, edge_index):
+    weight = 1.0 + edge_index.sum(0) % 3
+    data = Data(x=x.float(), edge_index=edge_index, edge_weight=weight)
+    expected, named, of_data = InOrder(), NamedArguments(), InOrder()
+    assert init(expected, x.float(), edge_index, weight).n_set >= 4
+    init(named, x.float(), edge_index, weight)
+    init(of_data, data)
+    for model in (named, of_data):
+        for found, of_expected in zip(model.parameters(), expected.parameters(), strict=True):
+            assert torch.equal(found, of_expected)
+
+
+@pytest.mark.parametrize("init", [virgo_init_, spog_init_])
+def test_several_node_types_are_refused(init, x, edge_index):
+    data = HeteroData({"a": {"x": x.float()}, ("a", "to", "a"): {"edge_index": edge_index}})
+    model = pyg.HeteroConv({("a", "to", "a"): pyg.GCNConv(10, 4)})
+    with pytest.raises(UserError, match="needs the features of one set of nodes; give x, or use"):
+        init(model, data)

@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 import torch
+import torch_geometric.nn as pyg
 
 from gpcanet.datasets import block_model
-from gpcanet.nn import NodeData
+from gpcanet.errors import UserError
+from gpcanet.nn import GCNConv, GPCAConv, GraphPropagation, NodeData, Settings, train
+from gpcanet.nn.training.data import prepare_edges
+
+QUICK = Settings(epochs=2)
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +42,38 @@ def test_subset_has_the_rows_edges_and_split_of_its_nodes(data):
     for name in ("train", "validation", "test"):
         expected = np.intersect1d(getattr(data, name), nodes)
         np.testing.assert_array_equal(np.sort(nodes[getattr(part, name)]), expected)
+
+
+class OwnModel(torch.nn.Module):
+    def __init__(self, first, last):
+        super().__init__()
+        self.first, self.last = first, last
+
+    def forward(self, x, edge_index):
+        return self.last(self.first(x, edge_index).relu(), edge_index)
+
+
+@pytest.mark.parametrize("normalization", ["sym", "rw"])
+def test_layers_of_a_model_keep_their_own_normalization(data, normalization):
+    nodes = NodeData.of(data)
+    model = OwnModel(GCNConv(16, 8), GPCAConv(8, 4, normalization=normalization)).eval()
+    edges = prepare_edges(model, nodes)
+    assert isinstance(edges.edge_index, GraphPropagation) == (normalization == "sym")
+    found, expected = edges.run(model, nodes.x), model(nodes.x, nodes.edge_index)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)  # sums in another order
+
+
+def test_model_that_changes_its_edges(data):
+    class DropsEdges(OwnModel):
+        def forward(self, x, edge_index):
+            return super().forward(x, edge_index[:, ::2])
+
+    assert train(DropsEdges(pyg.GCNConv(16, 8), pyg.GCNConv(8, 4)), data, QUICK).epochs == 2
+    with pytest.raises(UserError, match=r"uses its edges outside of its convolutions .*; use GCNC"):
+        train(DropsEdges(GCNConv(16, 8), GCNConv(8, 4)), data, QUICK)
+
+
+def test_node_data_are_equal_only_to_themselves(data):
+    nodes = NodeData.of(data)
+    assert nodes == nodes
+    assert nodes != NodeData.of(data)

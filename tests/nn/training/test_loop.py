@@ -22,11 +22,12 @@ from gpcanet.nn import (
     GPCANet,
     NodeData,
     Settings,
+    TrainedNetwork,
     TrainingDivergedError,
     gpca_init_,
     train,
+    train_many,
 )
-from gpcanet.nn.training.loop import predict_proba
 from gpcanet.utils.progress import progress_to
 
 
@@ -52,7 +53,7 @@ def test_models_learn_on_the_whole_graph_and_on_parts(data, kind, parts):
     assert result.curve[0]["epoch"] == 0
     assert result.accuracy["test"] > 0.8 > result.curve[0]["test"] + 0.1
     # The model has the weights of the best epoch, not of the last one.
-    predicted = predict_proba(net, data).argmax(1)
+    predicted = TrainedNetwork(net).predict(data)
     assert np.mean(predicted[data.test] == data.y[data.test]) == result.accuracy["test"]
     best = max(entry["validation"] for entry in result.curve[1:])
     assert result.accuracy["validation"] == best
@@ -386,3 +387,27 @@ def test_deep_model_learns_faster_with_gpca_weights(data):
     gpca_init_(nets[1], nodes.x, nodes.graph)
     losses = [train(net, nodes, Settings(epochs=15, lr=0.01)).curve[-1]["loss"] for net in nets]
     assert losses[1] < losses[0]
+
+
+@pytest.mark.parametrize("kind", [GCN, pyg.GraphSAGE])
+def test_lazy_model_is_trained_with_a_checkpoint(data, kind, tmp_path):
+    def lazy():
+        torch.manual_seed(0)
+        return kind(-1, 8, 2, 4)
+
+    path = tmp_path / "lazy.safetensors"
+    first = train(lazy(), data, Settings(epochs=2), checkpoint=path)
+    resumed = train(lazy(), data, Settings(epochs=4), checkpoint=path)
+    whole = train(lazy(), data, Settings(epochs=4))
+    assert first.epochs == 2
+    assert resumed.curve == whole.curve
+
+
+@pytest.mark.parametrize("kind", [GCN, pyg.GraphSAGE])
+def test_training_where_gradients_are_disabled(data, kind):
+    with torch.no_grad():
+        result = train(model(kind), data, QUICK)
+        several = train_many([model(kind), model(kind)], data, QUICK)
+        assert not torch.is_grad_enabled()
+    assert result.curve == train(model(kind), data, QUICK).curve
+    assert [other.curve for other in several] == [result.curve] * 2

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from ...errors import InputTypeError
+from ..tensors import is_sparse
 
 #: Rows that are used at most; they are spread evenly over the nodes.
 MAX_ROWS = 20_000
@@ -36,6 +39,8 @@ def effective_rank(H: Tensor) -> float:
     >>> round(effective_rank(torch.eye(4)), 6)  # centring removes one of the four directions
     3.0
     """
+    if not isinstance(H, Tensor) or H.dim() != 2 or is_sparse(H):
+        raise InputTypeError("H must be a dense tensor of shape (n_nodes, n_features); convert it")
     H = H.detach()[:: max(1, -(-H.shape[0] // MAX_ROWS))].double()
     H = H - H.mean(0)
     gram = H.T @ H if H.shape[1] <= H.shape[0] else H @ H.T
@@ -59,9 +64,7 @@ def recorded_ranks(layers: Mapping[str, torch.nn.Module]) -> Iterator[dict[str, 
 
         return hook
 
-    handles = [layer.register_forward_hook(record(name)) for name, layer in layers.items()]
-    try:
+    with ExitStack() as hooks:
+        for name, layer in layers.items():
+            hooks.enter_context(layer.register_forward_hook(record(name)))
         yield ranks
-    finally:
-        for handle in handles:
-            handle.remove()

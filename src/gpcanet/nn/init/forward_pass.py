@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch.nn.parameter import is_lazy
 
 from ...errors import InputError, InputTypeError, UserError
 from ..tensors import check_finite_features, check_same_device, dtype_name, is_sparse
-from .model_input import Forward, check_call, read_input
+from .model_input import Forward, ModelInput, check_call, read_input
 from .rules import unwrap
 
 
@@ -55,19 +56,10 @@ def preserved_state(model: torch.nn.Module) -> Iterator[None]:
             setattr(module, name, value)
 
 
-def run_model(
-    model: torch.nn.Module,
-    x: Any,
-    edge_index: Any,
-    edge_weight: Tensor | None,
-    forward: Forward | None,
-) -> Any:
-    """Call ``forward(model)`` or ``model(x, edge_index)`` and return the result.
-
-    ``x`` may be PyG data, whose attributes are passed by name.
-    """
+def run_model(model: torch.nn.Module, given: ModelInput) -> Any:
+    """Call ``forward(model)`` or ``model(x, edge_index)`` and return the result."""
     model = unwrap(model)
-    x, edge_index, edge_weight, forward = read_input(model, x, edge_index, edge_weight, forward)
+    x, edge_index, edge_weight, forward = given
     args = (x,) if edge_index is None else (x, edge_index)
     kwargs = {} if edge_weight is None else {"edge_weight": edge_weight}
     if forward is None:
@@ -102,16 +94,47 @@ def _compilation_disabled(model: torch.nn.Module) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def before_each_layer(
+    layers: Mapping[str, torch.nn.Module], action: Callable[[str, Any, tuple[Any, ...], Any], None]
+) -> Iterator[None]:
+    """Call ``action(name, first, args, kwargs)`` before each layer runs inside the block.
+
+    ``first`` is the first argument of the layer, also if it is given by name.
+    """
+
+    def make_hook(name: str) -> Callable[..., None]:
+        def hook(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if args:
+                action(name, args[0], args[1:], kwargs)
+            else:
+                first = next(iter(inspect.signature(layer.forward).parameters))
+                others = {key: value for key, value in kwargs.items() if key != first}
+                action(name, kwargs.get(first), (), others)
+
+        return hook
+
+    with ExitStack() as hooks:
+        for name, layer in layers.items():
+            handle = layer.register_forward_pre_hook(make_hook(name), with_kwargs=True)
+            hooks.enter_context(handle)
+        yield
+
+
 def check_arguments(
     model: Any, x: Any, edge_index: Any, edge_weight: Any, forward: Forward | None
-) -> None:
-    """Raise an error if the model cannot run on these arguments; give lazy layers their shapes."""
+) -> ModelInput:
+    """Raise an error if the model cannot run on these arguments; give lazy layers their shapes.
+
+    Returns the arguments of ``run_model``; features and edges of PyG data are taken out of it.
+    """
     if not isinstance(model, torch.nn.Module):
         raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
     model = unwrap(model)
     if isinstance(model, torch.jit.ScriptModule):
         raise InputTypeError("the model is compiled by TorchScript; initialise it before")
-    x, edge_index, edge_weight, forward = read_input(model, x, edge_index, edge_weight, forward)
+    given = read_input(model, x, edge_index, edge_weight, forward)
+    x, edge_index, edge_weight, forward = given
     features = _features_by_type(x, forward)
     weights = [parameter for parameter in model.parameters() if not is_lazy(parameter)]
     for block in features.values():
@@ -130,7 +153,14 @@ def check_arguments(
         _check_edges(edge_index, edge_weight, features)
     if len(weights) < sum(1 for _ in model.parameters()):
         with preserved_state(model):
-            run_model(model, x, edge_index, edge_weight, forward)
+            run_model(model, given)
+    return given
+
+
+def check_one_graph(given: ModelInput, what: str, advice: str) -> None:
+    """Raise an error unless the features of one set of nodes are known."""
+    if not isinstance(given.x, Tensor):
+        raise InputError(f"{what} the features of one set of nodes; give x, or {advice}")
 
 
 def _features_by_type(x: Any, forward: Forward | None) -> dict[Any, Tensor]:

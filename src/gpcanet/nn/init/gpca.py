@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch_geometric.data.data import BaseData
 
-from ...errors import InputError
+from ...errors import InputError, InputTypeError
 from ...linalg import GhostForm, Normalization
 from ...utils.checks import check_number
 from ..propagation import EdgeInput, GraphPropagation, missing_labels_error
+from ..tensors import check_seed
 from .effective_rank import recorded_ranks
-from .forward_pass import check_arguments, preserved_state, run_model
-from .head import HeadKind, OutputHead
-from .model_input import Forward, read_input
+from .forward_pass import check_arguments, check_one_graph, preserved_state, run_model
+from .head import HeadKind, OutputHead, to_rows
+from .model_input import Forward
 from .outputs import find_output_layers
 from .report import InitReport
 from .rules import WITHOUT_EDGES, unwrap
@@ -140,34 +142,32 @@ def gpca_init_(
     >>> report.n_set, len(report)
     (2, 3)
     """
-    check_arguments(model, x, edge_index, edge_weight, forward)
+    given = check_arguments(model, x, edge_index, edge_weight, forward)
     model = unwrap(model)
-    x, edge_index, edge_weight, forward = read_input(model, x, edge_index, edge_weight, forward)
     check_number("alpha", alpha, 0, 1e6, advice="use alpha=1 for a GCN")
     check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
     if n_iter != "gcn":
         check_number("n_iter", n_iter, 1, advice="or use n_iter='gcn'", integer=True)
     if spectrum not in ("auto", "paper"):
         check_number("spectrum", spectrum, 0, 1, advice="or use 'auto' or 'paper'")
+    check_seed(seed)
+    if isinstance(skip, str):
+        raise InputTypeError(f"skip={skip!r} is a string; give a list of names, [{skip!r}]")
     if beta > 0 and y is None:
         raise missing_labels_error(beta)
     output_head = None if head is None else OutputHead.of(head, y, train_mask, val_mask)
     P = None
     if n_iter != "gcn" or beta > 0:
-        if not isinstance(x, Tensor):
-            raise InputError(
-                "n_iter and beta need the features of one set of nodes; use n_iter='gcn' and beta=0"
-            )
+        check_one_graph(given, "n_iter and beta need", "use n_iter='gcn' and beta=0")
         # With "gcn", P consists of the ghost edges only and is added to the layer's aggregation.
         ghost_share = 1.0 if n_iter == "gcn" else beta
         P = GraphPropagation(
-            edge_index, edge_weight, n_nodes=x.shape[0], normalization=normalization,
-            y=_training_labels(y, train_mask), beta=ghost_share, ghost=ghost,
+            given.edge_index, given.edge_weight, n_nodes=given.x.shape[0],
+            normalization=normalization, y=_training_labels(y, train_mask), beta=ghost_share,
+            ghost=ghost,
         )  # fmt: skip
 
-    def run() -> Any:
-        return run_model(model, x, edge_index, edge_weight, forward)
-
+    run = partial(run_model, model, given)
     setter = LayerSetter(
         model, _Aggregation(alpha, n_iter, beta, P), center=n_iter != "gcn", pairs=pairs,
         spectrum=spectrum, head=output_head, skip=skip, seed=seed,
@@ -200,8 +200,10 @@ def _training_labels(y: Tensor | None, train_mask: Tensor | None) -> Tensor | No
     """Labels of the training nodes, -1 for all other nodes."""
     if y is None or train_mask is None:
         return y
+    y = torch.as_tensor(y)
+    train = torch.from_numpy(to_rows(train_mask, len(y), "train_mask")).to(y.device)
     labels = torch.full_like(y, -1)
-    labels[train_mask] = y[train_mask]
+    labels[train] = y[train]
     return labels
 
 

@@ -74,8 +74,8 @@ class OutputHead:
             y = y.flatten()  # the format of OGB
         if y.dim() not in (1, 2):
             raise InputError(f"y has shape {tuple(y.shape)}; give one label per row")
-        train = _to_rows(train_mask, len(y), "train_mask")
-        validation = _to_rows([] if val_mask is None else val_mask, len(y), "val_mask")
+        train = to_rows(train_mask, len(y), "train_mask")
+        validation = to_rows([] if val_mask is None else val_mask, len(y), "val_mask")
         if len(train) == 0:
             raise InputError("train_mask selects no row; select at least one training node")
         if len(both := np.intersect1d(train, validation)):
@@ -155,13 +155,13 @@ class OutputHead:
         if n_rows != len(self.y):
             raise InputError(
                 f"y has {len(self.y)} rows, but the output of layer {layer} has {n_rows}; give one "
-                f"row of y per row of the output"
+                f"row of y per row of the output, or use head=None if these rows are edges"
             )
         if not self.has_classes:
             if self.y.shape[1] != n_out:
                 raise InputError(
                     f"y has {self.y.shape[1]} columns, but layer {layer} has {n_out} outputs; give "
-                    f"one column per output"
+                    f"one column per output, or integer class codes"
                 )
             return
         if n_out == 1:
@@ -221,7 +221,7 @@ class OutputHead:
         return float(np.mean(np.logaddexp(0, scores) - y * scores))
 
 
-def _to_rows(mask: Any, n_rows: int, name: str) -> np.ndarray:
+def to_rows(mask: Any, n_rows: int, name: str) -> np.ndarray:
     """Convert a mask or positions to sorted positions."""
     values = mask.detach().cpu().numpy() if isinstance(mask, Tensor) else np.asarray(mask)
     if values.size == 0:
@@ -235,7 +235,13 @@ def _to_rows(mask: Any, n_rows: int, name: str) -> np.ndarray:
         )
     if not 0 <= values.min() <= values.max() < n_rows:
         raise InputError(f"{name} has a position outside of 0 to {n_rows - 1}; y has {n_rows} rows")
-    return np.unique(values)
+    rows, counts = np.unique(values, return_counts=True)
+    if counts.max() > 1:
+        raise InputError(
+            f"{name} has position {rows[counts.argmax()]} more than once; give every position "
+            f"once, or a mask of bools"
+        )
+    return rows
 
 
 def _logistic(F: np.ndarray, y: np.ndarray, penalty: float, has_bias: bool) -> Weights:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...utils.checks import check_number
+from ..tensors import check_seed
+from .forward_pass import before_each_layer
 from .linear_part import LinearPart, read_features
-from .report import InitReport, LayerReport
+from .report import InitReport, LayerReport, reports_of_idle_layers
 from .rules import LayerSkipped, Rule, find_layers, find_weights
 
 #: Fills a tensor of shape (out_channels, in_channels), as the functions of torch.nn.init do.
@@ -37,118 +38,99 @@ class LayerWeights:
     def out_channels(self) -> int:
         return self.matrices[0].shape[1]
 
-    def draw_(self, fill: Fill, generator: torch.Generator) -> None:
-        """Draw every matrix independently."""
-        for matrix in self.matrices:
+    def copy_scaled_(self, values: list[Tensor], scale: float) -> None:
+        """Set the matrices to these values times a scale."""
+        for matrix, value in zip(self.matrices, values, strict=True):
+            matrix.copy_(value * scale)
+
+
+class ModelWeights:
+    """The weights of a model that an initialiser sets, its random numbers, and its report.
+
+    ``layers`` has the layers that can be set by name, and ``reasons`` those that were set, with
+    what is special about them.
+    """
+
+    def __init__(self, scheme: str, model: torch.nn.Module, seed: int = 0) -> None:
+        check_seed(seed)
+        self.scheme, self.generator = scheme, torch.Generator().manual_seed(int(seed))
+        self.layers: dict[str, LayerWeights] = {}
+        self.reasons: dict[str, str] = {}
+        self.skipped: list[LayerReport] = []
+        layers, without_rule = find_layers(model)
+        taken: set[torch.nn.Parameter] = set()
+        for name, (layer, rule) in layers.items():
+            if rule.is_container:
+                continue
+            try:
+                weights = find_weights(layer, rule)
+                if taken & weights.keys():
+                    raise LayerSkipped("shares its weights with a layer that was set before")
+            except LayerSkipped as error:
+                self.skipped.append(LayerReport(name, type(layer).__name__, reason=str(error)))
+                continue
+            taken |= weights.keys()
+            # A weight may have leading dimensions, such as one for relations.
+            matrices = [
+                m for view in weights.values() for m in view.view(-1, *view.shape[-2:]).unbind()
+            ]
+            self.layers[name] = LayerWeights(name, layer, rule, tuple(weights), tuple(matrices))
+        self.skipped += without_rule
+
+    def draw_(self, found: LayerWeights, fill: Fill, reason: str = "") -> None:
+        """Draw every matrix of a layer independently."""
+        self.reasons[found.name] = reason
+        for matrix in found.matrices:
             n_in, n_out = matrix.shape
             # Drawn on the CPU, so that a seed gives the same weights on every device.
-            matrix.copy_(fill(torch.empty(n_out, n_in), generator=generator).T)
+            matrix.copy_(fill(torch.empty(n_out, n_in), generator=self.generator).T)
 
-    def report_set(self, reason: str = "") -> LayerReport:
-        """Return the report of the layer after its weights were set."""
-        kind = type(self.layer).__name__
-        return LayerReport(
-            self.name, kind, self.in_channels, self.out_channels, is_set=True, reason=reason
-        )
+    @contextmanager
+    def before_each_run(
+        self, action: Callable[[LayerWeights, Any, tuple[Any, ...], Any], None]
+    ) -> Iterator[None]:
+        """Check the input of each layer, and call ``action(layer, first, args, kwargs)``."""
 
+        def check_and_act(name: str, first: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+            found = self.layers[name]
+            with suppress(LayerSkipped):
+                LinearPart(name, found.layer, found.rule, read_features(first))
+            action(found, first, args, kwargs)
 
-def find_layer_weights(
-    model: torch.nn.Module,
-) -> tuple[dict[str, LayerWeights], list[LayerReport]]:
-    """Return the layers whose weights can be set by name, and reports of all others."""
-    layers, without_rule = find_layers(model)
-    found: dict[str, LayerWeights] = {}
-    skipped: list[LayerReport] = []
-    taken: set[torch.nn.Parameter] = set()
-    for name, (layer, rule) in layers.items():
-        if rule.is_container:
-            continue
+        layers = {name: found.layer for name, found in self.layers.items()}
+        with before_each_layer(layers, check_and_act):
+            yield
+
+    @contextmanager
+    def recorded_runs(self) -> Iterator[list[LayerWeights]]:
+        """Record the layers that run inside the block, in their order."""
+        runs: list[LayerWeights] = []
+        with self.before_each_run(lambda found, *_: runs.append(found)):
+            yield runs
+
+    @contextmanager
+    def restored_on_error(self) -> Iterator[None]:
+        """Restore all weights if the block raises an error."""
+        weights = [weight for found in self.layers.values() for weight in found.parameters]
+        before = [weight.clone() for weight in weights]
         try:
-            weights = find_weights(layer, rule)
-            if taken & weights.keys():
-                raise LayerSkipped("shares its weights with a layer that was set before")
-        except LayerSkipped as error:
-            skipped.append(LayerReport(name, type(layer).__name__, reason=str(error)))
-            continue
-        taken |= weights.keys()
-        matrices = tuple(matrix for view in weights.values() for matrix in _split(view))
-        found[name] = LayerWeights(name, layer, rule, tuple(weights), matrices)
-    return found, [*skipped, *without_rule]
+            yield
+        except BaseException:
+            for weight, values in zip(weights, before, strict=True):
+                weight.copy_(values)
+            raise
 
-
-def seeded_generator(seed: int) -> torch.Generator:
-    """Return a generator on the CPU."""
-    check_number("seed", seed, 0, 2**63 - 1, advice="use seed=0", integer=True)
-    return torch.Generator().manual_seed(int(seed))
-
-
-@contextmanager
-def before_each_run(
-    layers: Mapping[str, LayerWeights], act: Callable[[LayerWeights, tuple[Any, ...], Any], None]
-) -> Iterator[None]:
-    """Call ``act(layer, args, kwargs)`` before each run of a layer inside the block."""
-
-    def make_hook(found: LayerWeights) -> Callable[..., None]:
-        def hook(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            _check_features(found, first_argument(args, kwargs))
-            act(found, args, kwargs)
-
-        return hook
-
-    handles = [
-        found.layer.register_forward_pre_hook(make_hook(found), with_kwargs=True)
-        for found in layers.values()
-    ]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-@contextmanager
-def restored_on_error(layers: Mapping[str, LayerWeights]) -> Iterator[None]:
-    """Restore the weights of these layers if the block raises an error."""
-    before = [(weight, weight.clone()) for found in layers.values() for weight in found.parameters]
-    try:
-        yield
-    except BaseException:
-        for weight, values in before:
-            weight.copy_(values)
-        raise
-
-
-def build_report(
-    scheme: str,
-    reports: Mapping[str, LayerReport],
-    layers: Mapping[str, LayerWeights],
-    others: Iterable[LayerReport],
-) -> InitReport:
-    """Return the report: layers that were set in their order, and then all others."""
-    not_reached = [
-        LayerReport(name, type(found.layer).__name__, reason="the forward pass did not reach it")
-        for name, found in layers.items()
-        if name not in reports
-    ]
-    report = InitReport(scheme, (*reports.values(), *not_reached, *others))
-    report.raise_if_empty()
-    return report
-
-
-def first_argument(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the first argument of a call, which is the input of a layer."""
-    return args[0] if args else next(iter(kwargs.values()), None)
-
-
-def _split(view: Tensor) -> Iterator[Tensor]:
-    """The matrices of a weight that may have leading dimensions, such as one for relations."""
-    if view.dim() == 2:
-        yield view
-    else:
-        for part in view:
-            yield from _split(part)
-
-
-def _check_features(found: LayerWeights, first: Any) -> None:
-    with suppress(LayerSkipped):
-        LinearPart(found.name, found.layer, found.rule, read_features(first))
+    def report(self) -> InitReport:
+        """Return the report: layers that were set in their order, and then all others."""
+        layers = {name: found.layer for name, found in self.layers.items()}
+        set_ones = [
+            LayerReport(
+                name, type(layers[name]).__name__, self.layers[name].in_channels,
+                self.layers[name].out_channels, is_set=True, reason=reason,
+            )
+            for name, reason in self.reasons.items()
+        ]  # fmt: skip
+        not_reached = reports_of_idle_layers(layers, self.reasons)
+        report = InitReport(self.scheme, (*set_ones, *not_reached, *self.skipped))
+        report.raise_if_empty()
+        return report

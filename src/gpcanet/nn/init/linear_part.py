@@ -68,7 +68,7 @@ class LinearPart:
     @property
     def aggregate(self) -> Callable[[Tensor], Tensor]:
         """Function from columns of H to columns of F."""
-        return _identity if self.is_stacked else self._own
+        return (lambda F: F) if self.is_stacked else self._own
 
     @property
     def gain(self) -> float:
@@ -128,10 +128,6 @@ def row_norm(*blocks: Tensor) -> float:
     """Root mean square of the norms of the rows."""
     total = sum(float(stored_values(H).double().square().sum()) for H in blocks)
     return (total / max(1, sum(H.shape[0] for H in blocks))) ** 0.5
-
-
-def _identity(F: Tensor) -> Tensor:
-    return F
 
 
 def _as_matrix(layer: Any, rule: Rule, H: Tensor, weight: Tensor) -> Tensor:

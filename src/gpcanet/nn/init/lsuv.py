@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,16 +12,9 @@ from torch import Tensor
 
 from ..propagation import EdgeInput
 from .forward_pass import check_arguments, preserved_state, run_model
-from .layer_weights import (
-    LayerWeights,
-    before_each_run,
-    build_report,
-    find_layer_weights,
-    restored_on_error,
-    seeded_generator,
-)
+from .layer_weights import LayerWeights, ModelWeights
 from .model_input import Forward
-from .report import InitReport, LayerReport
+from .report import InitReport
 
 #: Accepted deviation of the variance from 1.
 TOLERANCE = 1e-4
@@ -80,29 +75,30 @@ def lsuv_init_(
     >>> round(conv(x, edges).var(correction=0).item(), 3)
     1.0
     """
-    check_arguments(model, x, edge_index, edge_weight, forward)
-    generator = seeded_generator(seed)
-    layers, others = find_layer_weights(model)
-    reports: dict[str, LayerReport] = {}
+    given = check_arguments(model, x, edge_index, edge_weight, forward)
+    weights = ModelWeights("lsuv", model, seed)
 
-    def set_before_first_run(found: LayerWeights, args: tuple[Any, ...], kwargs: Any) -> None:
-        if found.name not in reports:
-            found.draw_(torch.nn.init.orthogonal_, generator)
-            reports[found.name] = found.report_set(_scale_to_unit_variance(found, args, kwargs))
+    def set_before_first_run(
+        found: LayerWeights, first: Any, args: tuple[Any, ...], kwargs: Any
+    ) -> None:
+        if found.name not in weights.reasons:
+            weights.draw_(found, torch.nn.init.orthogonal_)
+            run = partial(found.layer.forward, first, *args, **kwargs)
+            weights.reasons[found.name] = _scale_to_unit_variance(found, run)
 
-    hooked = before_each_run(layers, set_before_first_run)
-    with preserved_state(model), restored_on_error(layers), hooked:
-        run_model(model, x, edge_index, edge_weight, forward)
-    return build_report("lsuv", reports, layers, others)
+    hooked = weights.before_each_run(set_before_first_run)
+    with preserved_state(model), weights.restored_on_error(), hooked:
+        run_model(model, given)
+    return weights.report()
 
 
-def _scale_to_unit_variance(found: LayerWeights, args: tuple[Any, ...], kwargs: Any) -> str:
-    """Scale the weights, or leave them alone and return the reason."""
+def _scale_to_unit_variance(found: LayerWeights, run: Callable[[], Any]) -> str:
+    """Scale the weights, or leave them alone and return the reason; ``run`` calls the layer."""
     start = [matrix.clone() for matrix in found.matrices]
     tolerance = max(TOLERANCE, torch.finfo(start[0].dtype).eps)
     log_scale, step, last = 0.0, 0.0, 0.0
     for _ in range(MAX_STEPS):
-        variance = _variance(found.layer.forward(*args, **kwargs))
+        variance = _variance(run())
         if abs(variance - 1) <= tolerance:
             return ""
         if not 0 < variance < math.inf or abs(log_scale) > MAX_LOG_SCALE:
@@ -111,14 +107,9 @@ def _scale_to_unit_variance(found: LayerWeights, args: tuple[Any, ...], kwargs: 
         slope = (value - last) / step if step else LINEAR_SLOPE
         step, last = -value / (slope if slope > MIN_SLOPE else LINEAR_SLOPE), value
         log_scale += step
-        _set_scaled(found, start, math.exp(log_scale))
-    _set_scaled(found, start, 1.0)
+        found.copy_scaled_(start, math.exp(log_scale))
+    found.copy_scaled_(start, 1.0)
     return "orthonormal, as no scale of its weights gives its output variance 1"
-
-
-def _set_scaled(found: LayerWeights, values: list[Tensor], scale: float) -> None:
-    for matrix, value in zip(found.matrices, values, strict=True):
-        matrix.copy_(value * scale)
 
 
 def _variance(output: Any) -> float:

@@ -9,14 +9,14 @@ layer does not count as a layer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 
-from .rules import MODEL_NAME, find_layers
+from .rules import find_layers, get_layer
 
 #: Parts of the names of autograd nodes that are matrix products.
 MATRIX_PRODUCTS = ("mm", "mv", "linear")
@@ -47,14 +47,12 @@ def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[st
 
         return hook
 
-    handles = [layer.register_forward_hook(record(name)) for name, layer in layers.items()]
-    handles.append(model.register_forward_hook(lambda *hooked: returned.append(hooked[-1])))
-    try:
-        with _autograd_graph_only(model):
-            result = run()
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as hooks, _autograd_graph_only(model):
+        for name, layer in layers.items():
+            hooks.enter_context(layer.register_forward_hook(record(name)))
+        last = model.register_forward_hook(lambda *hooked: returned.append(hooked[-1]))
+        hooks.enter_context(last)
+        result = run()
     results.pop(None, None)
     if not results:
         return set(calls[-1:])
@@ -69,7 +67,7 @@ def _layers_with_matrices(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
     with_rule, without_rule = find_layers(model)
     layers = {name: layer for name, (layer, rule) in with_rule.items() if not rule.is_container}
     for report in without_rule:
-        layer = model if report.name == MODEL_NAME else model.get_submodule(report.name)
+        layer = get_layer(model, report.name)
         if isinstance(layer, pyg.MessagePassing) or not any(True for _ in layer.children()):
             layers[report.name] = layer
     return {
@@ -87,7 +85,7 @@ def _autograd_graph_only(model: torch.nn.Module) -> Iterator[None]:
         parameter.requires_grad_(True)
     try:
         hooks = torch.autograd.graph.saved_tensors_hooks(lambda _: None, lambda _: None)
-        with torch.enable_grad(), hooks:
+        with torch.inference_mode(False), torch.enable_grad(), hooks:
             yield
     finally:
         for parameter in frozen:
@@ -137,13 +135,17 @@ def _inputs_first(roots: set[Any]) -> Iterator[Any]:
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
     """Iterate over the tensors in a result: a tensor, or a tuple, dict or object of tensors."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from tensors_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from tensors_in(item)
-    elif hasattr(value, "__dict__") and not isinstance(value, type | torch.nn.Module):
-        yield from tensors_in(vars(value))
+    remaining, visited = [value], {}
+    while remaining:
+        item = remaining.pop()
+        if id(item) in visited:  # objects may refer to each other
+            continue
+        visited[id(item)] = item
+        if isinstance(item, Tensor):
+            yield item
+        elif isinstance(item, Mapping):
+            remaining += item.values()
+        elif isinstance(item, list | tuple):
+            remaining += item
+        elif hasattr(item, "__dict__") and not isinstance(item, type | torch.nn.Module):
+            remaining += vars(item).values()

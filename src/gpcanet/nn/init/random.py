@@ -16,13 +16,7 @@ from torch.nn.parameter import is_lazy
 from ...errors import InputTypeError
 from ..propagation import EdgeInput
 from .forward_pass import check_arguments
-from .layer_weights import (
-    Fill,
-    build_report,
-    find_layer_weights,
-    restored_on_error,
-    seeded_generator,
-)
+from .layer_weights import Fill, ModelWeights
 from .report import InitReport
 
 #: Glorot's uniform distribution.
@@ -140,11 +134,8 @@ def _random_init_(
         raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
     if x is not None or any(is_lazy(parameter) for parameter in model.parameters()):
         check_arguments(model, x, edge_index, edge_weight, None)
-    generator = seeded_generator(seed)
-    layers, others = find_layer_weights(model)
-    reports = {}
-    with restored_on_error(layers):
-        for name, found in layers.items():
-            found.draw_(fill, generator)
-            reports[name] = found.report_set()
-    return build_report(scheme, reports, layers, others)
+    weights = ModelWeights(scheme, model, seed)
+    with weights.restored_on_error():
+        for found in weights.layers.values():
+            weights.draw_(found, fill)
+    return weights.report()

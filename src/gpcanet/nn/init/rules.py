@@ -41,10 +41,6 @@ def _one(layer: Any) -> int:
     return 1
 
 
-def _no_reason(layer: Any) -> str:
-    return ""
-
-
 class Rule(NamedTuple):
     """How to initialise a kind of layer; the first fields are the arguments of ``register_layer``.
 
@@ -60,7 +56,7 @@ class Rule(NamedTuple):
     root: tuple[str, ...] = ()
     aggregate: Aggregate | None = None
     copies: Callable[[Any], int] = _one
-    reason: Callable[[Any], str] = _no_reason
+    reason: Callable[[Any], str] = lambda layer: ""
     stacks: Callable[[Any], int] = _one
     results: Callable[[Any], int] = _one
     pads_input: bool = False
@@ -85,14 +81,6 @@ def concatenated_heads(layer: Any) -> int:
     return int(layer.heads) if getattr(layer, "concat", False) and hasattr(layer, "heads") else 1
 
 
-def _number_of_powers(layer: pyg.MixHopConv) -> int:
-    return len(layer.powers)
-
-
-def _number_of_stacks(layer: pyg.ARMAConv) -> int:
-    return int(layer.num_stacks)
-
-
 def _reason_blocks(layer: pyg.RGCNConv) -> str:
     if layer.num_blocks is None:
         return ""
@@ -103,20 +91,14 @@ def _reason_edge_features(layer: pyg.ResGatedGraphConv) -> str:
     return "" if layer.edge_dim is None else "its weights also multiply edge features (edge_dim)"
 
 
-def _reason_no_matrix(layer: Any) -> str:
-    return "it has no weight matrix, only attention coefficients"
-
-
-def _reason_attention(layer: Any) -> str:
-    return "attention between all nodes does not aggregate over edges"
-
-
 #: Rules by class. Subclasses without their own rule use that of their base class.
 RULES: dict[type, Rule] = {
     torch.nn.Linear: Rule(("weight",), aggregate=neighbors.identity),
     pyg.Linear: Rule(("weight",), aggregate=neighbors.identity),
     pyg.HeteroLinear: Rule(("weight",), aggregate=neighbors.identity),
-    torch.nn.MultiheadAttention: Rule(reason=_reason_attention),
+    torch.nn.MultiheadAttention: Rule(
+        reason=lambda layer: "attention between all nodes does not aggregate over edges"
+    ),
     GCNConv: Rule(("lin",), aggregate=neighbors.propagate),
     GPCAConv: Rule(("weight",), aggregate=neighbors.propagate_centered),
     pyg.GCNConv: Rule(("lin",)),
@@ -132,10 +114,11 @@ RULES: dict[type, Rule] = {
     pyg.RGCNConv: Rule(("weight",), ("root",), reason=_reason_blocks),
     pyg.ARMAConv: Rule(
         ("init_weight",), ("root_weight",), neighbors.propagate_normalized,
-        stacks=_number_of_stacks, is_linear=False,
+        stacks=lambda layer: layer.num_stacks, is_linear=False,
     ),
     pyg.MixHopConv: Rule(
-        ("lins",), aggregate=neighbors.mix_powers, results=_number_of_powers, is_linear=False
+        ("lins",), aggregate=neighbors.mix_powers, results=lambda layer: len(layer.powers),
+        is_linear=False,
     ),
     pyg.GatedGraphConv: Rule(
         ("weight",), aggregate=neighbors.aggregate, pads_input=True, pairs=False, is_linear=False
@@ -152,7 +135,9 @@ RULES: dict[type, Rule] = {
     pyg.ResGatedGraphConv: Rule(
         ("lin_value",), ("lin_skip",), neighbors.aggregate_gated, reason=_reason_edge_features
     ),
-    pyg.FAConv: Rule(reason=_reason_no_matrix),
+    pyg.FAConv: Rule(
+        reason=lambda layer: "it has no weight matrix, only attention coefficients"
+    ),
     pyg.GINConv: Rule(),
     pyg.GINEConv: Rule(),
     pyg.GENConv: Rule(),
@@ -221,6 +206,11 @@ def unwrap(model: torch.nn.Module) -> torch.nn.Module:
         if not isinstance(inner, torch.nn.Module):
             return model
         model = inner
+
+
+def get_layer(model: torch.nn.Module, name: str) -> torch.nn.Module:
+    """Return a layer of an unwrapped model by its name in a report."""
+    return model if name == MODEL_NAME else model.get_submodule(name)
 
 
 def find_layers(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,9 +23,10 @@ from .eigenvectors import (
     mixing_matrix,
     pair_differences,
 )
+from .forward_pass import before_each_layer
 from .head import OutputHead
 from .linear_part import LinearPart, check_finite, parts_of, read_features, row_norm
-from .report import InitReport, LayerReport
+from .report import InitReport, LayerReport, reports_of_idle_layers
 from .rules import (
     MODEL_NAME,
     LayerSkipped,
@@ -37,6 +37,7 @@ from .rules import (
     find_layers,
     find_towers,
     find_weights,
+    get_layer,
 )
 
 #: With ``spectrum="auto"``, effective rank below which a layer is collapsing, as a fraction of the
@@ -117,46 +118,30 @@ class LayerSetter:
     def _before_each_layer(self, action: Callable[..., None]) -> Iterator[None]:
         """Call ``action(name, layer, rule, first, args, kwargs)`` before each layer runs.
 
-        ``first`` is the first argument of the layer. Results that are not finite are errors.
+        Inputs and results that are not finite are errors.
         """
+        layers = {name: layer for name, (layer, _) in self.layers.items()}
 
-        def hook(name: str, layer: Any, rule: Rule) -> Callable[..., None]:
-            def call(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-                first, args, kwargs = _split_input(layer, args, kwargs)
-                if isinstance(first, Tensor | tuple | list):
-                    check_finite(first, f"layer {name} ({type(layer).__name__}) gets")
-                action(name, layer, rule, first, args, kwargs)
+        def check_and_act(name: str, first: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+            layer, rule = self.layers[name]
+            if isinstance(first, Tensor | tuple | list):
+                check_finite(first, f"layer {name} ({type(layer).__name__}) gets")
+            action(name, layer, rule, first, args, kwargs)
 
-            return call
-
-        handles = [
-            layer.register_forward_pre_hook(hook(name, layer, rule), with_kwargs=True)
-            for name, (layer, rule) in self.layers.items()
-        ]
-        checked = {name: layer for name, (layer, _) in self.layers.items()}
-        for report in self.cannot_be_set:
-            is_model = report.name == MODEL_NAME
-            checked[report.name] = self.model if is_model else self.model.get_submodule(report.name)
-        handles += [
-            layer.register_forward_hook(partial(_check_output, name))
-            for name, layer in checked.items()
-        ]
-        try:
+        with before_each_layer(layers, check_and_act), ExitStack() as hooks:
+            without_rule = [report.name for report in self.cannot_be_set]
+            for name in [*layers, *without_rule]:
+                layer = get_layer(self.model, name)
+                hooks.enter_context(layer.register_forward_hook(partial(_check_output, name)))
             yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def report(self, before: Mapping[str, float], after: Mapping[str, float]) -> InitReport:
         """Return one entry per layer: those that ran, in their order, and then the others.
 
         ``before`` and ``after`` are the effective ranks of the outputs of the layers.
         """
-        not_reached = [
-            LayerReport(name, type(layer).__name__, reason="the forward pass did not reach it")
-            for name, (layer, rule) in self.layers.items()
-            if name not in self.reports and not rule.is_container
-        ]
+        layers = {name: layer for name, (layer, rule) in self.layers.items() if rule.weights}
+        not_reached = reports_of_idle_layers(layers, self.reports)
         reached = [
             replace(report, rank_before=before.get(name), rank_after=after.get(name))
             for name, report in self.reports.items()
@@ -323,17 +308,6 @@ class LayerSetter:
         if around.basis is not None and len(around.basis) != H.shape[1]:
             return around._replace(basis=None)
         return around
-
-
-def _split_input(
-    layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Separate the first argument of a layer from the others."""
-    if args:
-        return args[0], args[1:], kwargs
-    kwargs = dict(kwargs)
-    first = next(iter(inspect.signature(layer.forward).parameters))
-    return kwargs.pop(first, None), (), kwargs
 
 
 def _check_output(name: str, layer: Any, _: Any, output: Any) -> None:

@@ -12,16 +12,9 @@ from torch.nn.functional import cross_entropy
 
 from ...utils.checks import check_number
 from ..propagation import EdgeInput, GraphPropagation, to_graph
-from .forward_pass import check_arguments, preserved_state, run_model
-from .layer_weights import (
-    LayerWeights,
-    before_each_run,
-    build_report,
-    find_layer_weights,
-    first_argument,
-    restored_on_error,
-    seeded_generator,
-)
+from .forward_pass import check_arguments, check_one_graph, preserved_state, run_model
+from .layer_weights import LayerWeights, ModelWeights
+from .model_input import ModelInput
 from .random import XAVIER
 from .report import InitReport
 
@@ -91,30 +84,24 @@ def spog_init_(
     >>> spog_init_(model, x, edges, n_steps=2).n_set
     4
     """
-    check_arguments(model, x, edge_index, edge_weight, None)
+    given = check_arguments(model, x, edge_index, edge_weight, None)
+    check_one_graph(given, "SPoGInit needs", "use another initialiser")
     check_number("n_steps", n_steps, 1, advice="40 are usual", integer=True)
-    generator = seeded_generator(seed)
-    layers, others = find_layer_weights(model)
-    runs: list[LayerWeights] = []
-
-    def record(found: LayerWeights, args: tuple[Any, ...], kwargs: Any) -> None:
-        runs.append(found)
-
-    with preserved_state(model), before_each_run(layers, record):
-        output = run_model(model, x, edge_index, edge_weight, None)
+    weights = ModelWeights("spog", model, seed)
+    with preserved_state(model), weights.recorded_runs() as runs:
+        output = run_model(model, given)
     order = {found.name: found for found in runs}
-    reason = _why_not_searched(runs, output, x.shape[0])
-    with restored_on_error(layers):
+    reason = _why_not_searched(runs, output, given.x.shape[0])
+    with weights.restored_on_error():
         for found in order.values():
-            found.draw_(XAVIER, generator)
+            weights.draw_(found, XAVIER, reason)
         if not reason:
-            search = _Search(model, list(order), x.shape, output.shape[1], edge_index, edge_weight)
-            scales = search.run(n_steps, generator)
+            search = _Search(model, list(order), given, n_classes=output.shape[1])
+            scales = search.run(n_steps, weights.generator)
             for found, scale in zip(order.values(), scales.tolist(), strict=True):
                 for matrix in found.matrices:
                     matrix.mul_(scale)
-    reports = {name: found.report_set(reason) for name, found in order.items()}
-    return build_report("spog", reports, layers, others)
+    return weights.report()
 
 
 def _why_not_searched(runs: list[LayerWeights], output: Any, n_nodes: int) -> str:
@@ -142,21 +129,18 @@ class _Search:
         self,
         model: torch.nn.Module,
         names: list[str],
-        shape: torch.Size,
+        given: ModelInput,
         n_classes: int,
-        edge_index: EdgeInput,
-        edge_weight: Tensor | None,
     ) -> None:
         self.model = copy.deepcopy(model).cpu().double().eval()
-        found, _ = find_layer_weights(self.model)
-        self.layers = {name: found[name] for name in names}
-        self.start = [
-            [matrix.clone() for matrix in layer.matrices] for layer in self.layers.values()
-        ]
-        self.shape, self.n_classes = shape, n_classes
-        self.edge_index = edge_index.cpu() if isinstance(edge_index, Tensor) else edge_index
-        self.edge_weight = None if edge_weight is None else edge_weight.cpu().double()
-        self.P = GraphPropagation(to_graph(self.edge_index, self.edge_weight, shape[0]))
+        self.weights = ModelWeights("spog", self.model)
+        self.layers = [self.weights.layers[name] for name in names]
+        self.start = [[matrix.clone() for matrix in layer.matrices] for layer in self.layers]
+        self.shape, self.n_classes = given.x.shape, n_classes
+        edges, weights = given.edge_index, given.edge_weight
+        self.edges = edges.cpu() if isinstance(edges, Tensor) else edges
+        self.edge_weight = None if weights is None else weights.cpu().double()
+        self.P = GraphPropagation(to_graph(self.edges, self.edge_weight, self.shape[0]))
 
     def run(self, n_steps: int, generator: torch.Generator) -> Tensor:
         """Return the scales with the smallest objective."""
@@ -184,20 +168,14 @@ class _Search:
 
     def objective(self, scales: Tensor, problem: _Problem, target: Tensor) -> float:
         """Return the sum of the three terms for these scales."""
-        for layer, start, scale in zip(
-            self.layers.values(), self.start, scales.tolist(), strict=True
-        ):
-            for matrix, values in zip(layer.matrices, start, strict=True):
-                matrix.copy_(values * scale)
+        for layer, start, scale in zip(self.layers, self.start, scales.tolist(), strict=True):
+            layer.copy_scaled_(start, scale)
         inputs: list[Tensor] = []
-
-        def record(_: LayerWeights, args: tuple[Any, ...], kwargs: Any) -> None:
-            inputs.append(first_argument(args, kwargs).detach())
-
-        found = list(self.layers.values())
-        weights = [found[1].parameters[0], found[-2].parameters[0]]
-        with torch.enable_grad(), before_each_run(self.layers, record):
-            output = run_model(self.model, problem.x, self.edge_index, self.edge_weight, None)
+        weights = [self.layers[1].parameters[0], self.layers[-2].parameters[0]]
+        record = self.weights.before_each_run(lambda _, H, *__: inputs.append(H.detach()))
+        with torch.enable_grad(), record:
+            given = ModelInput(problem.x, self.edges, self.edge_weight, None)
+            output = run_model(self.model, given)
             gradients = torch.autograd.grad(cross_entropy(output, problem.y), weights)
         forward = inputs[1].norm() / inputs[-1].norm() - 1
         backward = gradients[0].norm() / gradients[1].norm() - 1

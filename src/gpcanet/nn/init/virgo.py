@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,15 +14,8 @@ from torch import Tensor
 from ...errors import InputError
 from ..propagation import EdgeInput, GraphPropagation, to_graph
 from ..tensors import to_numpy_or_scipy
-from .forward_pass import check_arguments, preserved_state, run_model
-from .layer_weights import (
-    LayerWeights,
-    before_each_run,
-    build_report,
-    find_layer_weights,
-    restored_on_error,
-    seeded_generator,
-)
+from .forward_pass import check_arguments, check_one_graph, preserved_state, run_model
+from .layer_weights import ModelWeights
 from .model_input import Forward
 from .random import HE
 from .report import InitReport
@@ -70,34 +62,27 @@ def virgo_init_(
     >>> print(virgo_init_(pyg.GCN(4, 8, num_layers=3, out_channels=2), x, edges).n_set)
     3
     """
-    check_arguments(model, x, edge_index, edge_weight, forward)
-    generator = seeded_generator(seed)
-    layers, others = find_layer_weights(model)
-    order: dict[str, LayerWeights] = {}
-
-    def record(found: LayerWeights, args: tuple[Any, ...], kwargs: Any) -> None:
-        order.setdefault(found.name, found)
-
-    with preserved_state(model), before_each_run(layers, record):
-        run_model(model, x, edge_index, edge_weight, forward)
+    given = check_arguments(model, x, edge_index, edge_weight, forward)
+    check_one_graph(given, "Virgo needs", "use another initialiser")
+    weights = ModelWeights("virgo", model, seed)
+    with preserved_state(model), weights.recorded_runs() as runs:
+        run_model(model, given)
+    order = {found.name: found for found in runs}
     convolutions = [found for found in order.values() if isinstance(found.layer, CONVOLUTIONS)]
     variances = {}
     if convolutions:
-        graph = to_graph(edge_index, edge_weight, x.shape[0])
+        graph = to_graph(given.edge_index, given.edge_weight, given.x.shape[0])
         widths = [(found.in_channels, found.out_channels) for found in convolutions]
-        values = _variances(GraphPropagation(graph), _row_means(x), widths)
+        values = _variances(GraphPropagation(graph), _row_means(given.x), widths)
         variances = {found.name: value for found, value in zip(convolutions, values, strict=True)}
-    reports = {}
-    with restored_on_error(layers):
+    with weights.restored_on_error():
         for name, found in order.items():
             if name in variances:
                 bound = math.sqrt(3 * variances[name])
-                found.draw_(partial(torch.nn.init.uniform_, a=-bound, b=bound), generator)
-                reports[name] = found.report_set()
+                weights.draw_(found, partial(torch.nn.init.uniform_, a=-bound, b=bound))
             else:
-                found.draw_(HE, generator)
-                reports[name] = found.report_set("He's weights, as Virgo has no rule for it")
-    return build_report("virgo", reports, layers, others)
+                weights.draw_(found, HE, "He's weights, as Virgo has no rule for it")
+    return weights.report()
 
 
 def _variances(

@@ -47,14 +47,13 @@ def checkpoint_lock(path: Path) -> Iterator[None]:
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
     """Write tensors and JSON, replacing an existing file."""
-    # numpy has no bfloat16, so its bits are stored as int16.
-    bfloat16 = [name for name, tensor in tensors.items() if tensor.dtype == torch.bfloat16]
-    arrays = {
-        name: (tensor.view(torch.int16) if name in bfloat16 else tensor).numpy()
-        for name, tensor in (
-            (name, tensor.detach().cpu().contiguous()) for name, tensor in tensors.items()
-        )
-    }
+    arrays, bfloat16 = {}, []
+    for name, tensor in tensors.items():
+        values = tensor.detach().cpu().contiguous()
+        if values.dtype == torch.bfloat16:  # numpy has none, so its bits are stored
+            bfloat16.append(name)
+            values = values.view(torch.int16)
+        arrays[name] = values.numpy()
     header = {"kind": KIND, "notes": notes, "bfloat16": bfloat16}
     write_tensor_file(path, header, arrays, overwrite=True)
 

@@ -14,12 +14,13 @@ import numpy as np
 import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 from ...datasets import Dataset
 from ...errors import InputError, InputTypeError
 from ...graph import Graph
 from ...utils.training_result import SPLIT
-from ..conv import GCNConv
+from ..conv import GCNConv, GPCAConv, uses_ghost_edges
 from ..init.forward_pass import preserved_state
 from ..models import GPCANet
 from ..propagation import to_propagation
@@ -32,7 +33,7 @@ from ..tensors import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NodeData:
     """A graph with features, labels and a split into training, validation and test nodes.
 
@@ -227,9 +228,17 @@ class ModelEdges(NamedTuple):
 
     def run(self, model: torch.nn.Module, x: Tensor) -> Tensor:
         """Call the model on features and these edges."""
-        if self.edge_weight is None:
+        if self.edge_weight is not None:
+            return model(x, self.edge_index, edge_weight=self.edge_weight)
+        try:
             return model(x, self.edge_index)
-        return model(x, self.edge_index, edge_weight=self.edge_weight)
+        except (AttributeError, TypeError) as error:
+            if "GraphPropagation" not in str(error):
+                raise
+            raise InputError(
+                f"the model uses its edges outside of its convolutions ({error}), for which they "
+                f"must be an edge_index; use GCNConv of PyG in this model"
+            ) from error
 
 
 def prepare_edges(model: torch.nn.Module, data: NodeData) -> ModelEdges:
@@ -237,9 +246,12 @@ def prepare_edges(model: torch.nn.Module, data: NodeData) -> ModelEdges:
     graph = data.graph
     if isinstance(model, GPCANet):
         return ModelEdges(model.propagation(graph, None, graph.n_nodes, data.visible_labels))
-    convolutions = [m for m in model.modules() if isinstance(m, pyg.MessagePassing)]
-    kinds = {m.normalization if isinstance(m, GCNConv) else None for m in convolutions}
-    if kinds in ({"sym"}, {"rw"}):
+    kinds = {
+        layer.normalization if isinstance(layer, GCNConv | GPCAConv) else None
+        for layer in model.modules()
+        if isinstance(layer, pyg.MessagePassing | GPCAConv)
+    }
+    if kinds in ({"sym"}, {"rw"}) and not uses_ghost_edges(model):
         return ModelEdges(to_propagation(graph, None, graph.n_nodes, normalization=kinds.pop()))
     if graph.weights is None:
         return ModelEdges(data.edge_index)
@@ -251,6 +263,14 @@ def prepare_edges(model: torch.nn.Module, data: NodeData) -> ModelEdges:
         return ModelEdges(data.edge_index)
     weights = torch.from_numpy(np.array(graph.weights)).to(data.y.device, torch.float32)
     return ModelEdges(data.edge_index, weights)
+
+
+@torch.no_grad()
+def initialize_lazy_layers(model: torch.nn.Module, data: NodeData) -> None:
+    """Give lazy layers their shapes by one pass."""
+    if any(is_lazy(parameter) for parameter in model.parameters()):
+        with translating_torch_errors(data), preserved_state(model):
+            prepare_edges(model, data).run(model, data.x)
 
 
 @torch.no_grad()

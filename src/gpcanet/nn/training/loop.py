@@ -35,7 +35,7 @@ from .checkpoint import (
     with_prefix,
     write_checkpoint,
 )
-from .data import NodeData, densify_if_needed, prepare_edges, translating_torch_errors
+from .data import NodeData, densify_if_needed, initialize_lazy_layers, translating_torch_errors
 from .gcn_passes import GCNPasses, is_plain_gcn
 from .gcn_products import one_torch_thread
 from .partition import Batch, Batches
@@ -92,6 +92,7 @@ def train(
     ['test', 'train', 'validation']
     """
     settings = settings or Settings()
+    check_settings(settings)
     check_number("checkpoint_seconds", checkpoint_seconds, 0, advice="30 is usual")
     device = settings.torch_device()
     path = None if checkpoint is None else check_target(checkpoint, overwrite=True)
@@ -102,6 +103,7 @@ def train(
     lock = nullcontext() if path is None else checkpoint_lock(path)
     with lock, torch.random.fork_rng(devices):  # keeps the random state of the caller
         torch.manual_seed(settings.seed)
+        initialize_lazy_layers(model, nodes)
         loop = TrainingLoop(model, nodes, settings, path, to_json(notes or {}))
         try:
             return loop.run(
@@ -113,6 +115,12 @@ def train(
             if isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error):
                 raise MemoryError(str(error)) from error
             raise
+
+
+def check_settings(settings: Any) -> None:
+    """Raise an error unless these are Settings."""
+    if not isinstance(settings, Settings):
+        raise InputTypeError(f"settings is a {type(settings).__name__}; give Settings(...)")
 
 
 def check_model(model: Any) -> None:
@@ -128,14 +136,6 @@ def check_model(model: Any) -> None:
             f"{type(model).__name__}.forward does not take (x, edge_index): {error}; wrap the "
             f"model in one that does"
         ) from None
-
-
-@torch.no_grad()
-def predict_proba(model: torch.nn.Module, data: Any) -> np.ndarray:
-    """Return the probability of each class for every node, from one pass over the whole graph."""
-    model.eval()
-    nodes = densify_if_needed(model, NodeData.of(data, next(model.parameters()).device))
-    return torch.softmax(prepare_edges(model, nodes).run(model, nodes.x), 1).cpu().numpy()
 
 
 class TrainingLoop:
@@ -188,7 +188,8 @@ class TrainingLoop:
         self, checkpoint_seconds: float = math.inf, report: Callable[[int], None] | None = None
     ) -> TrainingResult:
         """Train, and call ``report`` with the number of the epoch after each epoch."""
-        with nullcontext() if self.passes is None else one_torch_thread():
+        threads = nullcontext() if self.passes is None else one_torch_thread()
+        with threads, torch.enable_grad():
             return self._run(checkpoint_seconds, report)
 
     def _run(

@@ -15,7 +15,7 @@ from ...utils.training_result import TrainingResult
 from .data import NodeData, densify_if_needed
 from .gcn_passes import is_plain_gcn
 from .gcn_products import one_torch_thread
-from .loop import TrainingLoop, check_model
+from .loop import TrainingLoop, check_model, check_settings
 from .settings import Settings
 
 
@@ -66,6 +66,8 @@ def train_many(
         )
     if len({id(model) for model in models}) < len(models):
         raise InputError("a model occurs more than once in models; copy it by copy.deepcopy")
+    for setting in settings:
+        check_settings(setting)
     nodes: dict[torch.device, NodeData] = {}
     for model, setting in zip(models, settings, strict=True):
         check_model(model)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 
 from ...errors import InputError
 from ...utils.checks import check_number
-
-#: Largest seed of torch.
-LARGEST_SEED = 2**63 - 1
+from ..tensors import check_seed
 
 
 @dataclass(frozen=True)
@@ -61,12 +58,13 @@ class Settings:
     device: str = "auto"
 
     def __post_init__(self) -> None:
+        check_seed(self.seed)
         for name in ("epochs", "eval_every", "parts", "parts_per_batch", "patience", "seed"):
             value = getattr(self, name)
             if name == "patience" and value is None:
                 continue
-            low, high = (0, LARGEST_SEED) if name == "seed" else (1, math.inf)
-            check_number(name, value, low, high, advice="give a whole number", integer=True)
+            if name != "seed":
+                check_number(name, value, 1, advice="give a whole number", integer=True)
             object.__setattr__(self, name, int(value))  # JSON has no numpy integers
         for name in ("lr", "weight_decay"):
             check_number(name, getattr(self, name), 0, advice="1e-3 and 5e-4 are usual")

@@ -14,6 +14,7 @@ from ..files import write_embedding
 from .cluster_options import ClusterOptions
 from .console import Console
 from .feature_names import store_feature_names
+from .holdout import check_labelled
 from .memory import choose_memory_limit
 from .method_options import EmbedSettings
 from .new_nodes import load_for_model
@@ -57,6 +58,8 @@ def run(
     else:
         dataset = data.load(console) if cluster.store is None else _load_store(cluster.store, data)
         model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
+        if model.beta:
+            check_labelled(dataset)
     fit_results: dict[str, float] = {}
     with console.phase("embedding"):
         if files.model is not None:

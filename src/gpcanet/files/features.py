@@ -169,7 +169,7 @@ def _matrix(
                     f"{table.place(row)}: the category in column {name!r} is missing"
                 )
         else:
-            block, own_names = table.numbers(name, null_as_nan=True), [name]
+            block, own_names = table.numbers(name, are_features=True), [name]
         if block.ndim == 2 and block.shape[1] != len(own_names):
             feature_names = None  # the numbers of a list have no names
         elif feature_names is not None:
@@ -216,6 +216,8 @@ def _from_arrays(path: Path, roles: ColumnRoles, labels: Labels | None) -> Featu
     arrays = read_arrays(path)
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     name = next((name for name in FEATURE_ARRAYS if name in matrices), None)
+    if not matrices and list(arrays) == [""]:
+        raise DataError(f"{path}: features of shape {arrays[''].shape} must be a matrix")
     if name is None and len(matrices) != 1:
         raise DataError(
             f"{path} must contain one matrix, or one called {FEATURE_ARRAYS[0]!r}; it contains "

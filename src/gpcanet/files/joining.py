@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from ..errors import DataError, UnknownNodeError
 from ..graph import Graph
+from ..graph.assembly import count_of
 from ..graph.neighbors import neighbor_graph
 from ..utils.training_result import SPLIT
 from .edges import Edges, check_adjacency
@@ -144,8 +145,9 @@ def join_labels(
             split[rows[known]] = labels.split[known]
         _report_dropped("labels", known[labels.codes >= 0], labels.ids.table.path, nodes, notes)
         n_labeled = int(np.sum(y >= 0))
-        kinds = "distinct values" if labels.are_numbers else "classes"
-        notes.append(f"{n_labeled:,} nodes labelled, in {len(labels.class_names):,} {kinds}")
+        nouns = ("distinct value", None) if labels.are_numbers else ("class", "classes")
+        kinds = count_of(len(labels.class_names), *nouns)
+        notes.append(f"{count_of(n_labeled, 'node')} labelled, in {kinds}")
     train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in SPLIT)
     unused = int(np.sum(y >= 0)) - len(train) - len(validation) - len(test)
     if unused and len(train) + len(validation) + len(test):

@@ -76,9 +76,10 @@ def files_in(path: Path) -> list[Path]:
     suffixes = sorted({suffix_of(file) for file in files})
     if len(suffixes) > 1:
         listed = ", ".join(suffix or f"{files[0].name!r}" for suffix in suffixes)
+        table = next((s for s in reversed(suffixes) if s in TABLE_SUFFIXES), ".csv")
         raise DataError(
             f"{path} has files of several formats ({listed}); give a pattern such as "
-            f"'{(path if path.is_dir() else path.parent) / '*'}{suffixes[-1]}'"
+            f"'{(path if path.is_dir() else path.parent) / '*'}{table}'"
         )
     if suffixes[0] not in TABLE_SUFFIXES and files != [path]:
         raise DataError(

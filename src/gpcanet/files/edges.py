@@ -16,7 +16,7 @@ from ..graph.conversion import find_weight_column
 from .arrays import ARRAY_SUFFIXES, read_arrays
 from .id_columns import NodeIds, read_ids
 from .joined_tables import read_table
-from .paths import TABLE_SUFFIXES, suffix_of
+from .paths import TABLE_SUFFIXES, suffix_of, wrong_format
 from .tables import Table, table_of_arrays
 
 
@@ -39,10 +39,7 @@ def read_edges(path: Path, source: str, target: str, weight: str | None) -> Edge
         return _from_table(table, source, target, weight)
     if suffix in ARRAY_SUFFIXES:
         return _from_arrays(path, weight)
-    raise DataError(
-        f"{path}: edges must be a {', '.join((*TABLE_SUFFIXES, *ARRAY_SUFFIXES))} file, not "
-        f"{suffix or 'one without a suffix'}"
-    )
+    raise wrong_format(path, "edges", (*TABLE_SUFFIXES, *ARRAY_SUFFIXES))
 
 
 def _from_table(table: Table, source: str, target: str, weight: str | None) -> Edges:

@@ -31,7 +31,7 @@ from .id_columns import (
     to_int64,
 )
 from .joined_tables import read_table
-from .paths import TABLE_SUFFIXES, suffix_of
+from .paths import TABLE_SUFFIXES, suffix_of, wrong_format
 from .tables import Table, decimal_comma_advice, table_of_arrays
 
 #: An integer that pandas writes as a float because its column has missing values.
@@ -71,10 +71,7 @@ def read_labels(path: Path, roles: ColumnRoles) -> Labels:
         if not table.has_header and len(table.names) == 2:
             roles = replace(roles, id=table.names[0], label=table.names[1], split=None)
     else:
-        raise DataError(
-            f"{path}: labels must be a {', '.join((*TABLE_SUFFIXES, '.npy', '.npz'))} file, not "
-            f"{suffix or 'one without a suffix'}"
-        )
+        raise wrong_format(path, "labels", (*TABLE_SUFFIXES, ".npy", ".npz"))
     label = roles.find_label(table, required=True)
     assert label is not None
     return extract_labels(table, find_ids(table, roles), label, roles, roles.find_split(table))

@@ -19,8 +19,7 @@ from .column_roles import ID_LIKE, ColumnRoles, check_distinct_columns
 from .edges import Edges, read_edges
 from .features import AnnDataSlots, Features, read_features
 from .id_columns import check_unique, to_common_type
-from .joining import Notes, join_graph, join_labels
-from .known_nodes import append_known_nodes
+from .joining import Notes, append_known_nodes, join_graph, join_labels
 from .labels import Labels, read_labels
 from .tables import Table
 

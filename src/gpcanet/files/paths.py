@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import DataError
@@ -27,6 +28,12 @@ def suffix_of(path: Path) -> str:
     for packed in (".gz", ".bz2", ".zst"):
         name = name.removesuffix(packed)
     return Path(name).suffix
+
+
+def wrong_format(path: Path, content: str, suffixes: Iterable[str]) -> DataError:
+    """An error that names the formats for some content, such as edges."""
+    suffix = suffix_of(path) or "one without a suffix"
+    return DataError(f"{path}: {content} must be a {', '.join(suffixes)} file, not {suffix}")
 
 
 def first_line(error: BaseException) -> str:

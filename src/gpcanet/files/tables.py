@@ -30,6 +30,7 @@ from .paths import (
     check_file,
     first_line,
     suffix_of,
+    wrong_format,
 )
 from .text_rows import line_of, nth_row, read_rows
 
@@ -200,9 +201,7 @@ def read_one_table(
         return _with_pandas_index(path, _read_parquet(path))
     if suffix in TEXT_SUFFIXES:
         return _read_csv(path, as_text, header_may_be_numbers)
-    raise DataError(
-        f"{path} must be a {', '.join(TABLE_SUFFIXES)} file, not {suffix or 'one without a suffix'}"
-    )
+    raise wrong_format(path, "a table", TABLE_SUFFIXES)
 
 
 def table_of_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> Table:

@@ -14,10 +14,11 @@ from ..errors import InputError
 from ..estimators.classifier import GPCAClassifier
 from ..files import write_predictions
 from ..files.categories import categories_of_features
+from ..utils.checks import check_choice
 from .classification_report import ClassificationReport
 from .console import Console
 from .method_options import ClassifySettings, HoldOutSettings
-from .metrics import CLASS_METRICS, check_metric, scores
+from .metrics import CLASS_METRICS, scores
 from .models import (
     check_labelled,
     choose_memory_limit,
@@ -44,7 +45,7 @@ def run(
     metric: str,
     files: ModelFiles,
 ) -> None:
-    check_metric(metric, CLASS_METRICS)
+    check_choice("metric", metric, tuple(CLASS_METRICS))
     parameters = given_options(settings)
     files.check_model_files(data, given_names(settings, held_out))
     test_share = held_out.checked_share()

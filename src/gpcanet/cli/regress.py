@@ -12,9 +12,10 @@ from ..datasets import Dataset
 from ..errors import InputError
 from ..estimators.regressor import GPCARegressor
 from ..files import write_values
+from ..utils.checks import check_choice
 from .console import Console
 from .method_options import HoldOutSettings, RegressSettings
-from .metrics import NUMBER_METRICS, check_metric
+from .metrics import NUMBER_METRICS
 from .models import (
     check_labelled,
     choose_memory_limit,
@@ -40,7 +41,7 @@ def run(
     metric: str,
     files: ModelFiles,
 ) -> None:
-    check_metric(metric, NUMBER_METRICS)
+    check_choice("metric", metric, tuple(NUMBER_METRICS))
     parameters = given_options(settings)
     files.check_model_files(data, given_names(settings, held_out))
     test_share = held_out.checked_share()

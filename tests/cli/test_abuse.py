@@ -87,6 +87,19 @@ def test_no_edges_and_no_neighbors_names_both_options(gpcanet):
     assert "--edges or --neighbors" in complaint
 
 
+def test_a_file_in_place_of_a_dataset_names_the_options(gpcanet):
+    write_small()
+    message = "f.csv is a file, not a dataset; give it as --features or --edges"
+    assert gpcanet("embed", "f.csv", "-o", "z.csv").complaint == message
+    Path("digits").mkdir()  # a folder does not hide a dataset
+    assert gpcanet("embed", "digits", "-o", "z.csv", "-k", "2").code == 0
+
+
+def test_beta_without_labels_names_the_options(gpcanet):
+    complaint = gpcanet(*write_small(), "--beta", "0.5").complaint_after_notes
+    assert complaint.startswith("no node has a label; give --labels")
+
+
 def test_unknown_nodes_are_dropped_with_the_option(gpcanet):
     ended = gpcanet(*write_small(FEATURES, EDGES + "2,9\n"), "--drop-unknown", "--json")
     assert (ended.code, json.loads(ended.out)["edges"]) == (0, 2)

@@ -167,8 +167,10 @@ def test_models_of_other_commands_are_refused(gpcanet, houses, tmp_path):
     gpcanet("embed", *houses[:4], "--ignore", "price", "--save-model", "e.safetensors")
     complaint = gpcanet("regress", *houses, "--model", "e.safetensors").complaint
     assert complaint == "e.safetensors is a GPCA; use gpcanet embed"
-    complaint = gpcanet("classify", *houses, "--model", "r.safetensors").complaint
-    assert complaint == "r.safetensors is a GPCARegressor; use gpcanet regress"
+    for command in ("classify", "embed"):
+        files = [*houses[:4], "--model", "r.safetensors", "-o", "z.csv"]
+        complaint = gpcanet(command, *files).complaint
+        assert complaint == "r.safetensors is a GPCARegressor; use gpcanet regress"
 
 
 def test_classify_refuses_fractions_and_names_regress(gpcanet, houses):

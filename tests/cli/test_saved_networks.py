@@ -123,7 +123,7 @@ def test_options_that_do_not_fit_a_network_are_refused(gpcanet, files):
     assert "--memory-limit is for GPCA" in gpcanet(*apply, "--memory-limit", "1GiB").complaint
     assert "has its own settings; leave out --alpha" in gpcanet(*apply, "--alpha", 3).complaint
     ended = gpcanet("embed", *files, "--model", NETWORK, "-o", "z.csv", "-q")
-    assert "holds a network, not an estimator" in ended.complaint
+    assert ended.complaint == f"{NETWORK} is a network; use gpcanet classify"
     NETWORK.write_bytes(NETWORK.read_bytes()[:-5])
     assert "is not a model of GPCANet, or is damaged" in gpcanet(*apply).complaint
 

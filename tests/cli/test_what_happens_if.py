@@ -232,6 +232,13 @@ class Files:
         table.to_csv(path, **({"index": False} | how))
         return path
 
+    def rewrite(self, path, to_line):
+        """A copy of a CSV, its rows written in another way."""
+        copy = self.folder / f"rewritten-{path.name}"
+        rows = (line.split(",") for line in path.read_text().splitlines())
+        copy.write_text("".join(f"{to_line(row)}\n" for row in rows))
+        return copy
+
     def embed(self, *options, features=None, edges=None):
         features, edges = features or self.features, edges or self.edges
         files = ["-f", features, "-e", edges]
@@ -382,6 +389,14 @@ def running_header(files):
     return files.same((ended, table), files.embed())
 
 
+def ids_with_fractions(files):
+    edges = files.csv(EDGES.map(IDS.index).astype(float), "positions.csv")
+    features = files.csv(X.set_axis(range(N)), "integers.csv", index_label="id", index=True)
+    ended, table = files.embed(features=features, edges=edges)
+    table["id"] = [IDS[i] for i in table["id"]]
+    return files.same((ended, table), files.embed())
+
+
 def other_columns(files):
     model = files.folder / "model.safetensors"
     expected = files.embed("--save-model", model)
@@ -481,6 +496,17 @@ COMMAND = {
     "features are numbers of size": numbers_scaled,
     "tables are of polars": polars_files,
     "a CSV has the header": running_header,
+    "names and cells of a CSV": lambda f: f.same(f.embed(
+        features=f.rewrite(f.features, lambda row: " , ".join(row)),
+        edges=f.rewrite(f.edges, lambda row: " ,\t".join(row))), f.embed()),
+    "ids of a CSV end": ids_with_fractions,
+    "numbers have decimal": lambda f: outcome(f.embed(
+        features=f.rewrite(f.features, lambda row: ";".join(row).replace(".", ",")))),
+    "pandas has written row numbers": lambda f: outcome(f.embed(features=f.csv(
+        X.rename_axis("paper_id").reset_index(), "row-numbers.csv", index=True))),
+    "a column next to the id": lambda f: outcome(f.embed(features=f.csv(
+        X.assign(user_id=range(N)), "user.csv", index_label="id", index=True)),
+        "'user_id' is a feature, although"),
     "a saved model gets": other_columns,
     "the output is one of": output_is_input,
 }  # fmt: skip

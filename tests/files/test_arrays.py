@@ -36,7 +36,7 @@ FEATURE_ARRAYS = [
      r"npz must contain one matrix, or one ca"),
     ("one dimension", npz(features=np.zeros(3)),
      r"must contain one matrix, .*; it contains 'features'"),
-    ("no dimension", npy(np.float64(3)), r"features\.npy must contain one matrix"),
+    ("no dimension", npy(np.float64(3)), r"features of shape \(\) must be a matrix"),
     ("two matrices", npz(p=X, q=X), r"called 'features'; it contains 'p', 'q'"),
     ("nothing", npz(), r"features\.npz must contain one matrix"),
     ("text", npz(features=X.astype(str)), r"features of dtype <U32 must be real numbers"),
@@ -53,7 +53,7 @@ FEATURE_ARRAYS = [
      r"must be one-dimensional, with numbers or text"),
     ("ids of bytes", ids(np.array([b"a", b"b", b"c"])),
      r"has type binary; node ids must be integers"),
-    ("NaN id", ids(np.array([0, 1, np.nan])), r"node ids must be integers or text"),
+    ("NaN id", ids(np.array([0, 1, np.nan])), r"row 2: the node id in column 'ids' is missing"),
 ]  # fmt: skip
 
 EDGE_ARRAYS = [
@@ -64,7 +64,7 @@ EDGE_ARRAYS = [
      r"edges of shape \(\) and dtype int64 must be two rows"),
     ("beyond", npz(edge_index=PAIRS + 1), r"edges\.npz, row 1: node 3 is not in .*features\.npy"),
     ("before", npz(edge_index=PAIRS - 1), r"edges\.npz, row 0: node -1 is not in"),
-    ("unsigned", npz(edge_index=PAIRS.astype(np.uint64) + 2**63), r"node ids beyond 64 bits"),
+    ("unsigned", npz(edge_index=PAIRS.astype(np.uint64) + 2**63), r"integers beyond 64 bits"),
     ("few weights", npz(edge_index=PAIRS, weight=np.ones(1)),
      r"shapes .* must have one value per edge"),
     ("weights in rows", npz(edge_index=PAIRS, weight=np.ones((2, 1))),

@@ -32,6 +32,7 @@ def test_encoding_equals_get_dummies(tmp_path_factory, values, suffix):
     table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path, index=False)
     data = load(path, one_hot=["kind"])
     text = table["kind"].astype(str)
+    text = text.str.strip() if suffix == "csv" else text
     text = text.str.lower() if suffix == "parquet" and table["kind"].dtype == bool else text
     expected = pd.get_dummies(table.assign(kind=text)[["a", "kind"]], prefix_sep="=")
     np.testing.assert_array_equal(data.X, expected)

@@ -19,7 +19,12 @@ from .output_options import ModelFiles, TrainingFiles
 
 app = make_app(
     "gpcanet",
-    help="Node embeddings in closed form: graph-regularised PCA, without GPU and without epochs.",
+    help="Node embeddings in closed form: graph-regularised PCA, without GPU and epochs.\n\n"
+    "gpcanet demo\n\n"
+    "gpcanet classify cora\n\n"
+    "gpcanet embed -e edges.csv -f papers.csv -o embedding.csv\n\n"
+    "edges.csv has the columns source and target, papers.csv the column id and numbers. "
+    "gpcanet COMMAND --help shows all options.",
     invoke_without_command=True,
     add_completion=True,
 )

@@ -12,20 +12,25 @@ from ..datasets import Dataset
 from ..datasets.splits import hold_out
 from ..errors import InputError
 from ..estimators.classifier import GPCAClassifier
-from ..estimators.regressor import GPCARegressor
-from ..estimators.serialization import load_model, save_model
 from ..files import write_predictions
 from ..files.categories import categories_of_features
+from ..utils.checks import check_choice
 from .classification_report import ClassificationReport
 from .console import Console
-from .feature_names import store_feature_names
-from .holdout import check_labelled
-from .memory import choose_memory_limit
 from .method_options import ClassifySettings, HoldOutSettings
-from .metrics import CLASS_METRICS, check_metric, scores
-from .networks import is_network_file, load_network, predict_by_network
+from .metrics import CLASS_METRICS, scores
+from .models import (
+    check_labelled,
+    choose_memory_limit,
+    graph_values,
+    is_network_file,
+    load_estimator,
+    save_estimator,
+    show_report,
+)
+from .networks import load_network, predict_by_network
 from .new_nodes import load_for_model
-from .option_groups import given_options, option_names
+from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
 
@@ -40,11 +45,9 @@ def run(
     metric: str,
     files: ModelFiles,
 ) -> None:
-    check_metric(metric, CLASS_METRICS)
+    check_choice("metric", metric, tuple(CLASS_METRICS))
     parameters = given_options(settings)
-    given = [option_names(ClassifySettings)[name] for name in parameters]
-    given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
-    files.check_model_files(data, given)
+    files.check_model_files(data, given_names(settings, held_out))
     test_share = held_out.checked_share()
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
@@ -66,13 +69,11 @@ def run(
         with console.phase("fitting on all labels"):
             everything = np.flatnonzero(dataset.y >= 0)
             model = _fit(replace(dataset, train=everything), parameters)
-    store_feature_names(model, dataset)
     with console.phase("writing"):
         _write(data, dataset, files, model.classes_, model.label_distributions_)
-        if files.save_model is not None:
-            save_model(model, files.save_model, overwrite=files.force)
-    labels = "" if dataset.has_split else ", fitted on all labels"
-    _show(console, dataset, files, report, _selected(model), f"written{labels}")
+        save_estimator(model, dataset, files)
+    verb = "written" if dataset.has_split else "written, fitted on all labels"
+    show_report(console, dataset, files, report, graph_values(dataset) | _selected(model), verb)
 
 
 def _apply_saved_model(
@@ -88,14 +89,7 @@ def _apply_saved_model(
         classes, probabilities = predict_by_network(network, dataset, console)
         details: dict[str, Any] = {"network": network.notes}
     else:
-        model = load_model(path)
-        if not isinstance(model, GPCAClassifier):
-            command = "regress" if isinstance(model, GPCARegressor) else "embed"
-            raise InputError(f"{path} is a {type(model).__name__}; use gpcanet {command}")
-        estimators: list[Any] = [model, *model.gpca_]
-        for estimator in estimators:
-            estimator.set_params(memory_limit=files.memory_limit)
-        model.check_parameters()
+        model = load_estimator(path, GPCAClassifier, files.memory_limit)
         dataset, X, place = load_for_model(model, data, console)
         with console.phase("predicting"):
             probabilities = model.predict_proba(X, **place)
@@ -105,7 +99,7 @@ def _apply_saved_model(
     report = _evaluate(dataset, classes, probabilities, nodes, description, metric)
     with console.phase("writing"):
         _write(data, dataset, files, classes, probabilities)
-    _show(console, dataset, files, report, details, "written")
+    show_report(console, dataset, files, report, graph_values(dataset) | details)
 
 
 def _selected(model: GPCAClassifier) -> dict[str, Any]:
@@ -127,35 +121,8 @@ def _write(
     probabilities: np.ndarray,
 ) -> None:
     if files.output is not None:
-        write_predictions(
-            files.output, dataset.graph, classes, probabilities,
-            id_name=data.id_name, overwrite=files.force,
-            source=data.files["features"],
-        )  # fmt: skip
-
-
-def _show(
-    console: Console,
-    dataset: Dataset,
-    files: ModelFiles,
-    report: ClassificationReport | None,
-    details: dict[str, Any],
-    verb: str,
-) -> None:
-    values = {
-        "nodes": dataset.graph.n_nodes,
-        "edges": dataset.graph.n_edges,
-        "features": dataset.X.shape[1],
-        "labelled": int(np.sum(dataset.y >= 0)),
-        "report": None if report is None else report.values(),
-        **details,
-        "notes": list(dataset.notes),
-        "seconds": console.seconds,
-        "written": files.written,
-    }
-    written = f"{verb}: {', '.join(files.written)} " if files.written else ""
-    ending = f"\n{written}({sum(console.seconds.values()):.1f} s)"
-    console.result(values, *([] if report is None else [report.to_table()]), ending)
+        how = files.result_options(data)
+        write_predictions(files.output, dataset.graph, classes, probabilities, **how)
 
 
 def _fit_and_evaluate(

@@ -9,15 +9,13 @@ from typing import Any
 from ..datasets import Dataset
 from ..errors import InputError
 from ..estimators.gpca import GPCA
-from ..estimators.serialization import load_model, save_model
 from ..files import write_embedding
 from .cluster_options import ClusterOptions
 from .console import Console
-from .feature_names import store_feature_names
-from .memory import choose_memory_limit
 from .method_options import EmbedSettings
+from .models import check_labelled, choose_memory_limit, load_estimator, save_estimator
 from .new_nodes import load_for_model
-from .option_groups import given_options, option_names
+from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
 
@@ -37,26 +35,23 @@ def run(
         return
     if not files.written:
         raise InputError("nothing to write: give --output, --save-model or both")
-    given = given_options(settings)
-    files.check_model_files(data, [option_names(EmbedSettings)[name] for name in given])
-    keep, parameters = files.keep_training_nodes, parameters_of(settings)
-    model = (
-        GPCA(**parameters, keep_training_nodes=keep)
-        if files.model is None
-        else load_model(files.model)
-    )
-    if not isinstance(model, GPCA):
-        raise InputError(f"{files.model} is a {type(model).__name__}; use gpcanet classify")
-    model.set_params(memory_limit=files.memory_limit)
-    model.check_parameters()
-
+    files.check_model_files(data, given_names(settings))
     if files.model is not None:
+        model = load_estimator(files.model, GPCA, files.memory_limit)
         if cluster.store is not None:
             raise InputError("--model applies to a dataset or files; leave out --store")
         dataset, X, place = load_for_model(model, data, console)
     else:
+        model = GPCA(
+            **parameters_of(settings),
+            memory_limit=files.memory_limit,
+            keep_training_nodes=files.keep_training_nodes,
+        )
+        model.check_parameters()
         dataset = data.load(console) if cluster.store is None else _load_store(cluster.store, data)
         model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
+        if model.beta:
+            check_labelled(dataset)
     fit_results: dict[str, float] = {}
     with console.phase("embedding"):
         if files.model is not None:
@@ -72,17 +67,8 @@ def run(
                 fit_results |= {"residual": model.residual_, "objective": model.objective_}
     with console.phase("writing"):
         if files.output is not None:
-            write_embedding(
-                files.output,
-                dataset.graph,
-                Z,
-                id_name=data.id_name,
-                overwrite=files.force,
-                source=data.files["features"],
-            )
-        if files.save_model is not None:
-            store_feature_names(model, dataset)
-            save_model(model, files.save_model, overwrite=files.force)
+            write_embedding(files.output, dataset.graph, Z, **files.result_options(data))
+        save_estimator(model, dataset, files)
     console.result(
         {
             "nodes": dataset.graph.n_nodes,

@@ -13,12 +13,6 @@ from ..estimators.serialization import Estimator
 from .console import Console
 
 
-def store_feature_names(model: Estimator, dataset: Dataset) -> None:
-    """Set ``feature_names_in_``, scikit-learn's attribute, if the features have names."""
-    if dataset.feature_names is not None:
-        model.feature_names_in_ = dataset.feature_names
-
-
 def select_features(model: Estimator, dataset: Dataset, console: Console) -> Any:
     """X with the columns of the model, in the order of ``fit``."""
     # Removed from the model: scikit-learn would warn that an array has no feature names.

@@ -24,6 +24,16 @@ Iterations = Annotated[
         help="Fixed number of solver steps; the paper uses 5 [until exact].",
     ),
 ]
+Alphas = Annotated[
+    list[float] | None,
+    option(
+        METHOD,
+        "--alpha",
+        "-a",
+        metavar="<float>",
+        help="Strength of graph regularisation; repeat it for several [seven from 0 to 50].",
+    ),
+]
 Components = Annotated[
     int | None,
     option(METHOD, "--components", "-k", help="Number of components [128, or all if fewer]."),
@@ -66,16 +76,7 @@ class EmbedSettings(GPCASettings):
 class ClassifySettings(GPCASettings):
     """Settings of GPCAClassifier."""
 
-    alpha: Annotated[
-        list[float] | None,
-        option(
-            METHOD,
-            "--alpha",
-            "-a",
-            metavar="<float>",
-            help="Strength of graph regularisation; repeat it to try several [0 to 50].",
-        ),
-    ] = None
+    alpha: Alphas = None
 
 
 @dataclass(frozen=True)
@@ -83,16 +84,7 @@ class RegressSettings:
     """Settings of GPCARegressor."""
 
     n_components: Components = None
-    alpha: Annotated[
-        list[float] | None,
-        option(
-            METHOD,
-            "--alpha",
-            "-a",
-            metavar="<float>",
-            help="Strength of graph regularisation; repeat it for several [seven from 0 to 50].",
-        ),
-    ] = None
+    alpha: Alphas = None
     normalization: Normalization = None
     precision: Precision = None
 

@@ -13,8 +13,6 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-from ..utils.checks import check_choice
-
 #: Smallest probability in the log loss: that of a class that the model does not know.
 SMALLEST_PROBABILITY = 1e-15
 
@@ -60,11 +58,6 @@ CLASS_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "roc-auc": _roc_auc,
     "log-loss": _log_loss,
 }
-
-
-def check_metric(metric: str, known: dict[str, Callable[..., float]]) -> None:
-    """Raise if there is no such metric."""
-    check_choice("metric", metric, tuple(known))
 
 
 def scores(

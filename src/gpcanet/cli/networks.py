@@ -12,8 +12,6 @@ import numpy as np
 
 from ..datasets import Dataset
 from ..errors import InputError
-from ..estimators.serialization import NETWORK
-from ..utils.tensor_file import stated_kind
 from .console import Console
 from .feature_names import select_columns
 
@@ -30,10 +28,6 @@ def explaining_missing_packages() -> Iterator[None]:
         raise InputError(
             f"{error.name} is not installed; install what networks need: pip install 'gpcanet[nn]'"
         ) from None
-
-
-def is_network_file(path: Path) -> bool:
-    return stated_kind(path) == NETWORK
 
 
 def load_network(path: Path) -> TrainedNetwork:

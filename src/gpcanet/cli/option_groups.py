@@ -66,6 +66,11 @@ def given_options(group: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, [])}
 
 
+def given_names(*groups: Any) -> list[str]:
+    """The options of the fields that the user has set."""
+    return [option_names(type(group))[name] for group in groups for name in given_options(group)]
+
+
 def _field_parameters(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [

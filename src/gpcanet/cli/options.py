@@ -219,7 +219,7 @@ class Input:
         return data
 
     def _load_named(self) -> Dataset:
-        from ..datasets import load
+        from ..datasets import load, names
 
         assert self.dataset is not None
         for name, option in option_names(Input).items():
@@ -228,6 +228,10 @@ class Input:
                 raise InputError(
                     f"{option} applies to files only; leave it out for the dataset {self.dataset}"
                 )
+        if self.dataset not in names() and Path(self.dataset).exists():
+            raise InputError(
+                f"{self.dataset} is a file, not a dataset; give it as --features or --edges"
+            )
         # Without the option, the environment decides.
         return load(self.dataset, self.data_dir, offline=self.offline or None)
 

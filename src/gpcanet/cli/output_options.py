@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from ..errors import InputError
 from ..utils.atomic import check_distinct_files, check_target
-from .options import METHOD, RUN, TRAINING, Force, Input, option
+from .options import FILES, METHOD, RUN, TRAINING, Force, Input, option
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class OutputFiles:
     output: Annotated[
         Path | None,
         option(
-            RUN, "--output", "-o", help="File of results: .parquet, .csv, .csv.gz, .npz or .h5ad."
+            FILES, "--output", "-o", help="File of results: .parquet, .csv, .csv.gz, .npz or .h5ad."
         ),
     ] = None
     force: Force = False
@@ -39,6 +39,11 @@ class OutputFiles:
         outputs = [self.output, self.save_model, *others]
         check_distinct_files(outputs, data.files.values())
         check_outside_of_inputs(outputs, data.files.values())
+
+    def result_options(self, data: Input) -> dict[str, Any]:
+        """Keyword arguments of the functions of ``gpcanet.files`` that write results."""
+        source = data.files["features"]
+        return {"id_name": data.id_name, "overwrite": self.force, "source": source}
 
     @property
     def written(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,21 @@ import numpy as np
 from ..datasets import Dataset
 from ..errors import InputError
 from ..estimators.regressor import GPCARegressor
-from ..estimators.serialization import load_model, save_model
 from ..files import write_values
+from ..utils.checks import check_choice
 from .console import Console
-from .feature_names import store_feature_names
-from .holdout import check_labelled, hold_out_values
-from .memory import choose_memory_limit
 from .method_options import HoldOutSettings, RegressSettings
-from .metrics import NUMBER_METRICS, check_metric
-from .networks import is_network_file
+from .metrics import NUMBER_METRICS
+from .models import (
+    check_labelled,
+    choose_memory_limit,
+    graph_values,
+    load_estimator,
+    save_estimator,
+    show_report,
+)
 from .new_nodes import load_for_model
-from .option_groups import given_options, option_names
+from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
 from .regression_report import RegressionReport
@@ -36,11 +41,9 @@ def run(
     metric: str,
     files: ModelFiles,
 ) -> None:
-    check_metric(metric, NUMBER_METRICS)
+    check_choice("metric", metric, tuple(NUMBER_METRICS))
     parameters = given_options(settings)
-    given = [option_names(RegressSettings)[name] for name in parameters]
-    given += [option_names(HoldOutSettings)[name] for name in given_options(held_out)]
-    files.check_model_files(data, given)
+    files.check_model_files(data, given_names(settings, held_out))
     test_share = held_out.checked_share()
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
@@ -56,7 +59,7 @@ def run(
     model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
     split = dataset
     if not dataset.has_split:
-        split = hold_out_values(dataset, held_out.seed or 0, test=test_share)
+        split = _hold_out(dataset, held_out.seed or 0, test=test_share)
     known = np.concatenate([split.train, split.validation])
     if not len(known):
         raise InputError(
@@ -77,13 +80,18 @@ def run(
         # The split was only for the report: results use all values.
         with console.phase("fitting on all values"):
             _fit(model, dataset, targets, np.flatnonzero(dataset.y >= 0))
-    store_feature_names(model, dataset)
     with console.phase("writing"):
         _write(data, dataset, files, model.fitted_values_)
-        if files.save_model is not None:
-            save_model(model, files.save_model, overwrite=files.force)
-    note = "" if dataset.has_split else ", fitted on all values"
-    _show(console, dataset, files, report, model, f"written{note}")
+        save_estimator(model, dataset, files)
+    verb = "written" if dataset.has_split else "written, fitted on all values"
+    show_report(console, dataset, files, report, graph_values(dataset) | _selected(model), verb)
+
+
+def _hold_out(dataset: Dataset, seed: int, *, test: float) -> Dataset:
+    """Split the nodes with known numbers at random by the given share; at least one trains."""
+    nodes = np.random.default_rng(seed).permutation(np.flatnonzero(dataset.y >= 0))
+    n_test = min(round(test * len(nodes)), len(nodes) - 1)
+    return replace(dataset, train=nodes[n_test:], test=nodes[:n_test])
 
 
 def _check_numbers(dataset: Dataset) -> None:
@@ -105,16 +113,7 @@ def _fit(model: GPCARegressor, dataset: Dataset, targets: np.ndarray, known: np.
 def _apply_saved_model(
     console: Console, data: Input, metric: str, files: ModelFiles, path: Path
 ) -> None:
-    if is_network_file(path):
-        raise InputError(f"{path} is a network; use gpcanet classify")
-    model = load_model(path)
-    if not isinstance(model, GPCARegressor):
-        command = "embed" if type(model).__name__ == "GPCA" else "classify"
-        raise InputError(f"{path} is a {type(model).__name__}; use gpcanet {command}")
-    estimators: list[Any] = [model, *(gpca for gpca in model.gpca_ if gpca is not None)]
-    for estimator in estimators:
-        estimator.set_params(memory_limit=files.memory_limit)
-    model.check_parameters()
+    model = load_estimator(path, GPCARegressor, files.memory_limit)
     dataset, X, place = load_for_model(model, data, console, numeric_labels=True)
     _check_numbers(dataset)
     with console.phase("predicting"):
@@ -128,49 +127,20 @@ def _apply_saved_model(
         report = RegressionReport(targets[nodes], predicted[nodes], mean, description, metric)
     with console.phase("writing"):
         _write(data, dataset, files, predicted)
-    _show(console, dataset, files, report, model, "written")
+    show_report(console, dataset, files, report, graph_values(dataset) | _selected(model))
 
 
 def _write(data: Input, dataset: Dataset, files: ModelFiles, predicted: np.ndarray) -> None:
     if files.output is not None:
-        write_values(
-            files.output,
-            dataset.graph,
-            predicted,
-            id_name=data.id_name,
-            overwrite=files.force,
-            source=data.files["features"],
-        )
+        write_values(files.output, dataset.graph, predicted, **files.result_options(data))
 
 
-def _show(
-    console: Console,
-    dataset: Dataset,
-    files: ModelFiles,
-    report: RegressionReport | None,
-    model: GPCARegressor,
-    verb: str,
-) -> None:
+def _selected(model: GPCARegressor) -> dict[str, Any]:
+    """Settings that the regressor has chosen, for the JSON output."""
     kinds = [scaling.kind for scaling in model.feature_scalings_]
     members = [
         {"feature_scaling": kind, "alpha": alpha, "weight": float(weight)}
         for kind, alpha, weight in zip(kinds, model.alphas_, model.weights_[:, 0], strict=True)
     ]
-    values = {
-        "nodes": dataset.graph.n_nodes,
-        "edges": dataset.graph.n_edges,
-        "features": dataset.X.shape[1],
-        "labelled": int(np.sum(dataset.y >= 0)),
-        "report": None if report is None else report.values(),
-        "selected": {
-            "members": members,
-            "boosting": model.boosting_,
-            "propagate_residuals": model.propagate_residuals_,
-        },
-        "notes": list(dataset.notes),
-        "seconds": console.seconds,
-        "written": files.written,
-    }
-    written = f"{verb}: {', '.join(files.written)} " if files.written else ""
-    ending = f"\n{written}({sum(console.seconds.values()):.1f} s)"
-    console.result(values, *([] if report is None else [report.to_table()]), ending)
+    residuals = {"propagate_residuals": model.propagate_residuals_}
+    return {"selected": {"members": members, "boosting": model.boosting_, **residuals}}

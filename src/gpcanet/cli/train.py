@@ -15,8 +15,8 @@ from ..utils.available_memory import available_bytes
 from ..utils.checks import check_choice
 from .classification_report import ClassificationReport
 from .console import Console
-from .holdout import check_labelled
 from .method_options import NetworkSettings, PropagationSettings, TrainingSettings
+from .models import check_labelled, show_report
 from .networks import explaining_missing_packages
 from .option_groups import given_options, option_names
 from .options import Input
@@ -82,11 +82,8 @@ def run(
     names = np.arange(probabilities.shape[1]) if trained.classes is None else trained.classes
     with console.phase("writing"):
         if files.output is not None:
-            write_predictions(
-                files.output, dataset.graph, names, probabilities,
-                id_name=data.id_name, overwrite=files.force,
-            source=data.files["features"],
-            )  # fmt: skip
+            how = files.result_options(data)
+            write_predictions(files.output, dataset.graph, names, probabilities, **how)
         if files.save_model is not None:
             save_model(trained, files.save_model, overwrite=files.force)
     report = None
@@ -104,15 +101,9 @@ def run(
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         **outcome,
         "curve": result.curve,
-        "report": None if report is None else report.values(),
-        "notes": list(dataset.notes),
         "training_seconds": result.seconds,  # with those before a resumed training
-        "seconds": console.seconds,
-        "written": files.written,
     }
-    written = f"written: {', '.join(files.written)} " if files.written else ""
-    ending = f"\n{written}({sum(console.seconds.values()):.1f} s)"
-    console.result(values, *([] if report is None else [report.to_table()]), ending)
+    show_report(console, dataset, files, report, values)
 
 
 def _init_settings(network: NetworkSettings) -> dict[str, Any]:

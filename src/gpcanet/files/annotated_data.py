@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..errors import DataError
-from .arrays import to_csr
+from .arrays import to_csr, to_float
 from .paths import first_line
 
 #: Where scanpy stores the graph of neighbours in expression, and squidpy that of neighbours in
@@ -38,12 +38,9 @@ def feature_matrix(
     if hasattr(X, "iloc"):
         X = X.to_numpy()
     X = _checked_csr(X, f"{place}: {shown}") if sp.issparse(X) else np.asarray(X)
-    if X.dtype.kind not in "fiub":
-        raise DataError(f"{place}: {shown} has dtype {X.dtype}; features must be real numbers")
     if X.ndim != 2:
         raise DataError(f"{place}: {shown} of shape {X.shape} must be a matrix")
-    is_single = np.result_type(X.dtype, np.float32) == np.float32
-    return X.astype(np.float32 if is_single else np.float64, copy=False)
+    return to_float(X, f"{place}: {shown} of")
 
 
 def find_graph(adata: Any, place: object, key: str | None = None) -> str:

@@ -56,6 +56,14 @@ def _read_npz(path: Path) -> dict[str, Any]:
         return {name: archive[name] for name in archive.files}
 
 
+def to_float(X: Any, place: str) -> Any:
+    """A matrix as float32 or float64."""
+    if X.dtype.kind not in "fiub":
+        raise DataError(f"{place} dtype {X.dtype} must be real numbers")
+    is_single = np.result_type(X.dtype, np.float32) == np.float32
+    return X.astype(np.float32 if is_single else np.float64, copy=False)
+
+
 def to_csr(matrix: Any) -> sp.csr_array:
     """A sparse matrix of a file as CSR; raises a ValueError if its structure is wrong."""
     if matrix.format in ("csr", "csc", "bsr"):

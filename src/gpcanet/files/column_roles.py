@@ -24,6 +24,9 @@ ID_ARRAY_NAMES = ("index", "nodes")
 #: Other names that probably mean ids, such as paper_id or userId.
 ID_LIKE = re.compile(r"(^|[ _.-])(id|Id|ID)$|[a-z](Id|ID)$|^(index|Unnamed: 0)$")
 
+#: Names in CSV and Parquet of an index that has no name in pandas.
+UNNAMED_INDEXES = ("", "__index_level_0__")
+
 
 @dataclass(frozen=True)
 class ColumnRoles:
@@ -55,6 +58,9 @@ class ColumnRoles:
             return self.id
         index = table.index_names
         found = _columns_called(table, ID_NAMES) or (index if len(index) == 1 else [])
+        similar = [n for n in table.names if ID_LIKE.search(n) and n not in self.ignore]
+        if len(found) == 1 and found[0] in UNNAMED_INDEXES:
+            found = [*found, *similar]  # pandas writes row numbers next to a column of ids
         if len(found) == 1:
             return found[0]
         if self.id is not None:
@@ -62,9 +68,8 @@ class ColumnRoles:
         if found:
             raise DataError(
                 f"{table.path} has several columns that may be the node id, {_listed(found)}; name "
-                f"one of them"
+                f"one of them as the id column"
             )
-        similar = [n for n in table.names if ID_LIKE.search(n) and n not in self.ignore]
         if similar:
             raise DataError(
                 f"{table.path}: column {similar[0]!r} may be the node id; name it as the id "

@@ -16,7 +16,7 @@ from ..graph.conversion import find_weight_column
 from .arrays import ARRAY_SUFFIXES, read_arrays
 from .id_columns import NodeIds, read_ids
 from .joined_tables import read_table
-from .paths import TABLE_SUFFIXES, suffix_of
+from .paths import TABLE_SUFFIXES, suffix_of, wrong_format
 from .tables import Table, table_of_arrays
 
 
@@ -27,22 +27,19 @@ class Edges:
     source: NodeIds
     target: NodeIds
     weights: np.ndarray | None
-    note: str | None = None  # about numeric columns that are not used
+    note: str | None = None  # about columns that are weights or may be
 
 
 def read_edges(path: Path, source: str, target: str, weight: str | None) -> Edges | sp.csr_array:
     """Read edges by node id, or an adjacency matrix with the same rows as the features."""
     suffix = suffix_of(path)
     if suffix in TABLE_SUFFIXES:
-        return _from_table(
-            read_table(path, as_text=lambda name: name in (source, target)), source, target, weight
-        )
+        ends = (source.lower(), target.lower())
+        table = read_table(path, as_text=lambda name: name.lower() in ends)
+        return _from_table(table, source, target, weight)
     if suffix in ARRAY_SUFFIXES:
         return _from_arrays(path, weight)
-    raise DataError(
-        f"{path}: edges must be a {', '.join((*TABLE_SUFFIXES, *ARRAY_SUFFIXES))} file, not "
-        f"{suffix or 'one without a suffix'}"
-    )
+    raise wrong_format(path, "edges", (*TABLE_SUFFIXES, *ARRAY_SUFFIXES))
 
 
 def _from_table(table: Table, source: str, target: str, weight: str | None) -> Edges:
@@ -55,15 +52,28 @@ def _from_table(table: Table, source: str, target: str, weight: str | None) -> E
             )
         source, target, *rest = table.names
         weight = rest[0] if rest else None
+    source, target = _find_end(table, source), _find_end(table, target)
     weight = weight or _find_weight(table.path, table.names)
     weights = None if weight is None else table.numbers(weight)
     ends = read_ids(table, source), read_ids(table, target)
     if weights is not None:
         _check_weights(table, weights)
-        return Edges(*ends, weights)
+        note = None
+        if not table.has_header:
+            note = f"{table.path} has no header: its columns are source, target and weight"
+        return Edges(*ends, weights, note)
     used = (source, target, *table.index_names)
     unused = [name for name in table.names if name not in used]
     return Edges(*ends, None, _numeric_columns_note(table, unused))
+
+
+def _find_end(table: Table, name: str) -> str:
+    """The column of this name, if necessary in upper or lower case."""
+    alike = [other for other in table.names if other.lower() == name.lower()]
+    if name not in alike and len(alike) == 1:
+        return alike[0]
+    table.column(name, "; name the columns of both nodes as source and target")
+    return name
 
 
 def _find_weight(path: Path, names: Sequence[str]) -> str | None:

@@ -20,13 +20,13 @@ from .annotated_data import (
     find_graph,
     graph_keys,
 )
-from .arrays import ARRAY_SUFFIXES, read_arrays
+from .arrays import ARRAY_SUFFIXES, read_arrays, to_float
 from .categories import encode_categories, is_categorical
 from .column_roles import LABEL_NAMES, ColumnRoles
 from .id_columns import NodeIds, read_ids, row_positions
 from .joined_tables import read_table
 from .labels import Labels, extract_labels, find_ids, per_node_arrays, split_values
-from .paths import TABLE_SUFFIXES, check_file, first_line, suffix_of
+from .paths import TABLE_SUFFIXES, check_file, first_line, suffix_of, wrong_format
 from .tables import Table, table_of_arrays
 
 #: Names of the features in an npz file.
@@ -99,10 +99,7 @@ def read_features(
     elif suffix == ".h5ad":
         nodes = _from_anndata(path, roles, labels, slots)
     else:
-        raise DataError(
-            f"{path}: features must be a {', '.join((*TABLE_SUFFIXES, *ARRAY_SUFFIXES, '.h5ad'))} "
-            f"file, not {suffix or 'one without a suffix'}"
-        )
+        raise wrong_format(path, "features", (*TABLE_SUFFIXES, *ARRAY_SUFFIXES, ".h5ad"))
     if 0 in nodes.X.shape:
         missing = "row" if nodes.X.shape[0] == 0 else "column of features"
         raise DataError(f"{path} has no {missing}; give at least one")
@@ -169,7 +166,7 @@ def _matrix(
                     f"{table.place(row)}: the category in column {name!r} is missing"
                 )
         else:
-            block, own_names = table.numbers(name, null_as_nan=True), [name]
+            block, own_names = table.numbers(name, are_features=True), [name]
         if block.ndim == 2 and block.shape[1] != len(own_names):
             feature_names = None  # the numbers of a list have no names
         elif feature_names is not None:
@@ -216,12 +213,14 @@ def _from_arrays(path: Path, roles: ColumnRoles, labels: Labels | None) -> Featu
     arrays = read_arrays(path)
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     name = next((name for name in FEATURE_ARRAYS if name in matrices), None)
+    if not matrices and list(arrays) == [""]:
+        raise DataError(f"{path}: features of shape {arrays[''].shape} must be a matrix")
     if name is None and len(matrices) != 1:
         raise DataError(
             f"{path} must contain one matrix, or one called {FEATURE_ARRAYS[0]!r}; it contains "
             f"{', '.join(map(repr, arrays))}"
         )
-    X = _to_float(path, arrays.pop(name or matrices[0]))
+    X = to_float(arrays.pop(name or matrices[0]), f"{path}: features of")
     found = per_node_arrays(path, arrays, roles)
     if not found:
         return Features(path, X, row_positions(path, X.shape[0]), labels=labels)
@@ -235,14 +234,6 @@ def _from_arrays(path: Path, roles: ColumnRoles, labels: Labels | None) -> Featu
     ids = find_ids(table, roles)
     labels, split = _labels_and_split(table, ids, roles, labels)
     return Features(path, X, ids, labels=labels, split=split)
-
-
-def _to_float(path: Path, X: Any) -> Any:
-    """Convert a matrix to float32 or float64."""
-    if X.dtype.kind not in "fiub":
-        raise DataError(f"{path}: features of dtype {X.dtype} must be real numbers")
-    is_single = np.result_type(X.dtype, np.float32) == np.float32
-    return X.astype(np.float32 if is_single else np.float64, copy=False)
 
 
 def _from_anndata(

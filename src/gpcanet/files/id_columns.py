@@ -1,7 +1,8 @@
 """Node ids of several files, converted to one type and looked up in each other.
 
 An id is an integer or text. Parquet and npz files state the type. Ids of a CSV are integers only
-if all ids of all files are integers in canonical form: 007 stays text.
+if all ids of all files are integers in canonical form: 007 stays text. A column in which all end in
+``.0``, as pandas writes integers that it has read as floats, counts as integers, too.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class NodeIds:
         return self.table.is_text and self._first_non_integer() < 0
 
     def to_integers(self) -> NodeIds:
-        return replace(self, values=self.values.cast(pa.int64()))
+        return replace(self, values=self._digits().cast(pa.int64()))
 
     def positions_in(self, nodes: NodeIds) -> np.ndarray:
         """Position of every id among those of ``nodes``; -1 if it is not there."""
@@ -61,9 +62,16 @@ class NodeIds:
     def example_of_text(self) -> str:
         return repr(self.values[max(self._first_non_integer(), 0)].as_py())
 
+    def _digits(self) -> Any:
+        """The ids, without their last two characters if all end in ``.0``."""
+        if self.is_text and pc.all(pc.ends_with(self.values, ".0"), min_count=0).as_py():
+            return pc.utf8_slice_codeunits(self.values, 0, -2)
+        return self.values
+
     def _first_non_integer(self) -> int:
-        canonical = pc.match_substring_regex(self.values, CANONICAL_INTEGER)
-        digits = pc.utf8_ltrim(self.values, "-")
+        values = self._digits()
+        canonical = pc.match_substring_regex(values, CANONICAL_INTEGER)
+        digits = pc.utf8_ltrim(values, "-")
         long = pc.equal(pc.utf8_length(digits), len(LARGEST_INTEGER))
         too_large = pc.and_(long, pc.greater(digits, LARGEST_INTEGER))
         return int(pc.index(pc.and_not(canonical, too_large), False).as_py())
@@ -76,15 +84,12 @@ def read_ids(table: Table, name: str) -> NodeIds:
         column = column.cast(column.type.value_type)
     if types.is_null(column.type):
         column = column.cast(pa.string())
+    if types.is_floating(column.type):
+        column = nan_as_null(column)
     if column.null_count:
         raise _missing(table, name, pc.index(column.is_null(), True).as_py())
     if are_whole_numbers(column):
-        try:
-            return NodeIds(table, name, to_int64(column))
-        except pa.ArrowInvalid:
-            raise DataError(
-                f"{table.path}: column {name!r} has node ids beyond 64 bits; write them as text"
-            ) from None
+        return NodeIds(table, name, to_int64(table, name, column))
     if not (types.is_string(column.type) or types.is_large_string(column.type)):
         raise DataError(
             f"{table.path}: column {name!r} has type {column.type}; node ids must be integers or "
@@ -138,11 +143,28 @@ def are_whole_numbers(column: Any) -> bool:
     return bool(pc.all(pc.equal(column, pc.round(column)), min_count=0).as_py())
 
 
-def to_int64(column: Any) -> Any:
-    """Whole numbers as int64; ArrowInvalid if they do not fit."""
-    if pa.types.is_floating(column.type):
-        column = column.cast(pa.float64())  # pyarrow cannot cast float16 to integers
-    return column.cast(pa.int64())
+def nan_as_null(column: Any) -> Any:
+    """Floats as float64, with null for NaN; pyarrow cannot round and convert float16."""
+    column = column.cast(pa.float64())
+    return pc.if_else(pc.is_nan(column), None, column)
+
+
+def to_int64(table: Table, name: str, column: Any) -> Any:
+    """The whole numbers of a column as int64; raise if they do not fit or have been rounded."""
+    stated = table.column(name).type
+    if pa.types.is_floating(stated):
+        exact = 2 ** (np.finfo(stated.to_pandas_dtype()).nmant + 1)
+        if pc.any(pc.greater(pc.abs(column), exact)).as_py():
+            raise DataError(
+                f"{table.path}: column {name!r} has integers beyond {exact:,} as {stated}, which "
+                f"rounds them; write them as integers or text"
+            )
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{table.path}: column {name!r} has integers beyond 64 bits; write them as text"
+        ) from None
 
 
 def _missing(table: Table, name: str, row: int) -> DataError:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from ..errors import DataError, UnknownNodeError
 from ..graph import Graph
+from ..graph.assembly import count_of
 from ..graph.neighbors import neighbor_graph
 from ..utils.training_result import SPLIT
 from .edges import Edges, check_adjacency
@@ -144,13 +148,35 @@ def join_labels(
             split[rows[known]] = labels.split[known]
         _report_dropped("labels", known[labels.codes >= 0], labels.ids.table.path, nodes, notes)
         n_labeled = int(np.sum(y >= 0))
-        kinds = "distinct values" if labels.are_numbers else "classes"
-        notes.append(f"{n_labeled:,} nodes labelled, in {len(labels.class_names):,} {kinds}")
+        nouns = ("distinct value", None) if labels.are_numbers else ("class", "classes")
+        kinds = count_of(len(labels.class_names), *nouns)
+        notes.append(f"{count_of(n_labeled, 'node')} labelled, in {kinds}")
     train, validation, test = (np.flatnonzero((split == part) & (y >= 0)) for part in SPLIT)
     unused = int(np.sum(y >= 0)) - len(train) - len(validation) - len(test)
     if unused and len(train) + len(validation) + len(test):
         notes.append(f"{unused:,} labelled nodes are in no part of the split and are not used")
     return y, train, validation, test
+
+
+def append_known_nodes(nodes: Features, edges: Edges, known: Graph, notes: list[str]) -> Features:
+    """The nodes with the ids of those known nodes appended that edges name.
+
+    These are the same nodes if there are none, or if the ids are positions or of another type.
+    """
+    if known.node_ids is None or nodes.ids.are_positions or edges.source.are_positions:
+        return nodes
+    ids = pa.array(known.node_ids.tolist())
+    if ids.type != nodes.ids.values.type:
+        return nodes
+    both = pa.chunked_array([*edges.source.values.chunks, *edges.target.values.chunks])
+    ends = pc.unique(both)
+    own = pc.is_in(ends, value_set=nodes.ids.values.combine_chunks())
+    named = ends.filter(pc.and_(pc.invert(own), pc.is_in(ends, value_set=ids)))
+    if len(named) == 0:
+        return nodes
+    notes.append(f"edges name {count_of(len(named), 'training node')} of the model")
+    values = pa.chunked_array([*nodes.ids.values.chunks, named])
+    return replace(nodes, ids=replace(nodes.ids, values=values))
 
 
 def _check_distances(nodes: Features) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import DataError
 from ..utils.labels import (
@@ -26,13 +25,14 @@ from .id_columns import (
     CANONICAL_INTEGER,
     NodeIds,
     are_whole_numbers,
+    nan_as_null,
     read_ids,
     row_positions,
     to_int64,
 )
 from .joined_tables import read_table
-from .paths import TABLE_SUFFIXES, suffix_of
-from .tables import Table, table_of_arrays
+from .paths import TABLE_SUFFIXES, suffix_of, wrong_format
+from .tables import Table, decimal_comma_advice, table_of_arrays
 
 #: An integer that pandas writes as a float because its column has missing values.
 WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0$")
@@ -71,10 +71,7 @@ def read_labels(path: Path, roles: ColumnRoles) -> Labels:
         if not table.has_header and len(table.names) == 2:
             roles = replace(roles, id=table.names[0], label=table.names[1], split=None)
     else:
-        raise DataError(
-            f"{path}: labels must be a {', '.join((*TABLE_SUFFIXES, '.npy', '.npz'))} file, not "
-            f"{suffix or 'one without a suffix'}"
-        )
+        raise wrong_format(path, "labels", (*TABLE_SUFFIXES, ".npy", ".npz"))
     label = roles.find_label(table, required=True)
     assert label is not None
     return extract_labels(table, find_ids(table, roles), label, roles, roles.find_split(table))
@@ -144,10 +141,11 @@ def _numbers(table: Table, name: str) -> np.ndarray:
             numbers[row] = float(value)
         except (TypeError, ValueError):
             numbers[row] = np.inf
-        if not np.isfinite(numbers[row]):
+        if not np.isfinite(numbers[row]) or (text and "_" in value):  # Python reads 1_000
+            advice = decimal_comma_advice(value) if text else None
             raise DataError(
-                f"{table.place(row)}: {value!r} in column {name!r} is not a finite number; leave "
-                f"the cell empty where the value is unknown"
+                f"{table.place(row)}: {value!r} in column {name!r} is not a finite number; "
+                f"{advice or 'leave the cell empty where the value is unknown'}"
             )
     return numbers
 
@@ -158,17 +156,11 @@ def _label_values(table: Table, name: str) -> np.ndarray:
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if types.is_floating(column.type):
-        column = column.cast(pa.float64())
-        column = pc.if_else(pc.is_nan(column), None, column)
+        column = nan_as_null(column)
         if not are_whole_numbers(column):
             raise _fractions(table, name)
     if are_whole_numbers(column):
-        try:
-            column = to_int64(column)
-        except pa.ArrowInvalid:
-            raise DataError(
-                f"{table.path}: column {name!r} has labels beyond 64 bits; write them as text"
-            ) from None
+        column = to_int64(table, name, column)
     if types.is_boolean(column.type):
         column = column.cast(pa.string())
     if not any(

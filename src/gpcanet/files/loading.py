@@ -15,12 +15,11 @@ import scipy.sparse as sp
 from ..datasets.dataset import Dataset
 from ..errors import DataError, DataWarning
 from ..graph import Graph
-from .column_roles import ColumnRoles, check_distinct_columns
+from .column_roles import ID_LIKE, ColumnRoles, check_distinct_columns
 from .edges import Edges, read_edges
 from .features import AnnDataSlots, Features, read_features
 from .id_columns import check_unique, to_common_type
-from .joining import Notes, join_graph, join_labels
-from .known_nodes import append_known_nodes
+from .joining import Notes, append_known_nodes, join_graph, join_labels
 from .labels import Labels, read_labels
 from .tables import Table
 
@@ -67,7 +66,8 @@ def load_files(
         default "id", "node_id" or "node", in upper or lower case, or the index that pandas wrote
         (in Parquet also a range other than 0, 1, 2, ...). In npz files also "index" or "nodes".
     source, target, weight : str
-        Columns of the edges. ``weight`` is by default "weight", if there is such a column.
+        Columns of the edges; ``source`` and ``target`` also in upper or lower case. ``weight`` is
+        by default "weight", if there is such a column.
     label_column : str, default=None
         Column of labels, in ``labels`` if given, otherwise in ``features``. By default "label", or
         the only column of ``labels``. Empty cells, -1, NA and similar words mean unlabelled.
@@ -108,6 +108,10 @@ def load_files(
 
     Notes
     -----
+    White space around names and text in CSV and TSV files is not part of them. There, ids are
+    integers if all of them in all files are written as integers; if all of a column end in ``.0``,
+    they count as such.
+
     The first row of a CSV or TSV is a header if any of its cells is not a number. If all are
     numbers, the rule depends on the file:
 
@@ -159,6 +163,12 @@ def load_files(
         )
     if nodes.graph_note is not None and edges is None and neighbors is None:
         notes.append(nodes.graph_note)
+    similar = [repr(n) for n in (() if nodes.names is None else nodes.names) if ID_LIKE.search(n)]
+    if similar and nodes.table is not None:
+        notes.append(
+            f"{nodes.path}: {', '.join(similar)} is a feature, although its name is that of an id; "
+            f"ignore the column if it is one"
+        )
     if nodes.encoded:
         listed = ", ".join(map(repr, nodes.encoded))
         notes.append(f"{nodes.path}: the categories of {listed} are columns of 0 and 1")

@@ -132,13 +132,11 @@ def write_embedding(
 
     An h5ad file is a copy of ``source``, if that is one, with the embedding in obsm.
     """
-    ids = _node_ids(graph)
     if is_h5ad(Path(path)):
-        write_h5ad(path, ids, obsm={"X_gpca": Z}, source=source, overwrite=overwrite)
+        write_h5ad(path, _node_ids(graph), obsm={"X_gpca": Z}, source=source, overwrite=overwrite)
         return
-    columns = _with_ids(id_name, ids, {f"gpca{i}": Z[:, i] for i in range(Z.shape[1])})
-    arrays = {"node_ids": ids, "embedding": Z}
-    write_table(path, columns, arrays=arrays, overwrite=overwrite)
+    columns = {f"gpca{i}": Z[:, i] for i in range(Z.shape[1])}
+    _write_rows(path, graph, columns, {"embedding": Z}, id_name, overwrite)
 
 
 def write_predictions(
@@ -155,23 +153,17 @@ def write_predictions(
 
     An h5ad file has the classes in obs, their probabilities in obsm, and their names in uns.
     """
-    ids, best = _node_ids(graph), probabilities.argmax(axis=1)
-    columns = {"predicted": classes[best], "probability": probabilities.max(axis=1)}
+    predicted = classes[probabilities.argmax(axis=1)]
+    columns = {"predicted": predicted, "probability": probabilities.max(axis=1)}
     if is_h5ad(Path(path)):
         write_h5ad(
-            path, ids, obs=columns, obsm={"probabilities": probabilities},
+            path, _node_ids(graph), obs=columns, obsm={"probabilities": probabilities},
             uns={"classes": classes}, source=source, overwrite=overwrite,
         )  # fmt: skip
         return
     columns |= {f"p({name})": probabilities[:, i] for i, name in enumerate(classes.tolist())}
-    columns = _with_ids(id_name, ids, columns)
-    arrays = {
-        "node_ids": ids,
-        "predicted": classes[best],
-        "classes": classes,
-        "probabilities": probabilities,
-    }
-    write_table(path, columns, arrays=arrays, overwrite=overwrite)
+    arrays = {"predicted": predicted, "classes": classes, "probabilities": probabilities}
+    _write_rows(path, graph, columns, arrays, id_name, overwrite)
 
 
 def write_values(
@@ -184,27 +176,33 @@ def write_values(
     source: Path | None = None,
 ) -> None:
     """Write one row per node: its id and its predicted value, in obs of an h5ad file."""
-    ids = _node_ids(graph)
+    columns = {"predicted": predicted}
     if is_h5ad(Path(path)):
-        write_h5ad(path, ids, obs={"predicted": predicted}, source=source, overwrite=overwrite)
+        write_h5ad(path, _node_ids(graph), obs=columns, source=source, overwrite=overwrite)
         return
-    columns = _with_ids(id_name, ids, {"predicted": predicted})
-    arrays = {"node_ids": ids, "predicted": predicted}
-    write_table(path, columns, arrays=arrays, overwrite=overwrite)
+    _write_rows(path, graph, columns, columns, id_name, overwrite)
 
 
-def _node_ids(graph: Graph) -> np.ndarray:
-    return np.arange(graph.n_nodes) if graph.node_ids is None else graph.node_ids
-
-
-def _with_ids(
-    id_name: str, ids: np.ndarray, columns: dict[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+def _write_rows(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    columns: dict[str, np.ndarray],
+    arrays: dict[str, np.ndarray],
+    id_name: str,
+    overwrite: bool,
+) -> None:
+    """Write the ids of the nodes and these columns, or these arrays as npz."""
     if id_name in columns:
         raise DataError(
             f"the id column cannot be called {id_name!r}, which is a column of results; rename it"
         )
-    return {id_name: ids, **columns}
+    ids = _node_ids(graph)
+    arrays = {"node_ids": ids, **arrays}
+    write_table(path, {id_name: ids, **columns}, arrays=arrays, overwrite=overwrite)
+
+
+def _node_ids(graph: Graph) -> np.ndarray:
+    return np.arange(graph.n_nodes) if graph.node_ids is None else graph.node_ids
 
 
 def _column(path: Path, name: str, values: np.ndarray) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import DataError
@@ -27,6 +28,12 @@ def suffix_of(path: Path) -> str:
     for packed in (".gz", ".bz2", ".zst"):
         name = name.removesuffix(packed)
     return Path(name).suffix
+
+
+def wrong_format(path: Path, content: str, suffixes: Iterable[str]) -> DataError:
+    """An error that names the formats for some content, such as edges."""
+    suffix = suffix_of(path) or "one without a suffix"
+    return DataError(f"{path}: {content} must be a {', '.join(suffixes)} file, not {suffix}")
 
 
 def first_line(error: BaseException) -> str:
@@ -76,9 +83,10 @@ def files_in(path: Path) -> list[Path]:
     suffixes = sorted({suffix_of(file) for file in files})
     if len(suffixes) > 1:
         listed = ", ".join(suffix or f"{files[0].name!r}" for suffix in suffixes)
+        table = next((s for s in reversed(suffixes) if s in TABLE_SUFFIXES), ".csv")
         raise DataError(
             f"{path} has files of several formats ({listed}); give a pattern such as "
-            f"'{(path if path.is_dir() else path.parent) / '*'}{suffixes[-1]}'"
+            f"'{(path if path.is_dir() else path.parent) / '*'}{table}'"
         )
     if suffixes[0] not in TABLE_SUFFIXES and files != [path]:
         raise DataError(

@@ -1,6 +1,7 @@
 """Tables with named columns: CSV, TSV and Parquet files, read with pyarrow.
 
-Error messages contain the file and, for text files, the line.
+Error messages contain the file and, for text files, the line. White space around a name or a
+cell of text in CSV and TSV files is not part of it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from ..errors import DataError
+from ..graph.assembly import count_of
 from .paths import (
     PARQUET_SUFFIXES,
     TABLE_SUFFIXES,
@@ -28,6 +30,7 @@ from .paths import (
     check_file,
     first_line,
     suffix_of,
+    wrong_format,
 )
 from .text_rows import line_of, nth_row, read_rows
 
@@ -37,6 +40,11 @@ NUMBERED_COLUMNS = 3
 
 _INTEGER = re.compile(r"\s*[0-9]+\s*$")
 
+_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+
+_COMMA_IN_NUMBER = re.compile(rb"(?<=[0-9]),(?=[0-9])")
+
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+,[0-9]+\s*$")
 
 _LIST_TYPES = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _NUMBER_TYPES = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
@@ -83,13 +91,13 @@ class Table:
         """Whether types were inferred from text instead of stated by the file."""
         return self._has_header is not None
 
-    def column(self, name: str) -> Any:
+    def column(self, name: str, advice: str = "") -> Any:
         if name not in self.names:
-            raise DataError(f"{self.path} has no column {name!r}; {self._column_list()}")
+            raise DataError(f"{self.path} has no column {name!r}; {self._column_list()}{advice}")
         return self._columns.column(name)
 
     def with_decoded_text(self) -> Table:
-        """The same table with bytes decoded as UTF-8; raise if they are not."""
+        """The same table with bytes decoded as UTF-8 and trimmed; raise if they are not UTF-8."""
         for position, name in enumerate(self.names):
             column = self.column(name)
             if pa.types.is_binary(column.type):
@@ -97,6 +105,7 @@ class Table:
                     decoded = column.cast(pa.string())
                 except pa.ArrowInvalid:
                     raise _not_utf8(self.place(_first_not_utf8(column))) from None
+                decoded = pc.utf8_trim_whitespace(decoded)
                 self._columns = self._columns.set_column(position, name, decoded)
         return self
 
@@ -106,17 +115,20 @@ class Table:
             return f"{self.path}, row {row}"
         return f"{self.path}, line {line_of(self.path, row + self._has_header)}"
 
-    def numbers(self, name: str, *, null_as_nan: bool = False) -> np.ndarray:
-        """A column of numbers, or a matrix if every value is a list of numbers."""
+    def numbers(self, name: str, *, are_features: bool = False) -> np.ndarray:
+        """A column of numbers, or a matrix if every value is a list of numbers.
+
+        Missing features are NaN; other missing numbers are an error.
+        """
         column = self.column(name)
         if not self.n_rows:
             return np.empty(0)
         is_list = any(is_type(column.type) for is_type in _LIST_TYPES)
-        if column.null_count and (is_list or not null_as_nan):
+        if column.null_count and (is_list or not are_features):
             row = pc.index(column.is_null(), True).as_py()
             raise self._missing_number(row, name)
         if is_list:
-            return self._matrix(name, column, null_as_nan)
+            return self._matrix(name, column, are_features)
         if pa.types.is_null(column.type):
             return np.full(self.n_rows, np.nan, np.float32)
         if column.null_count and pa.types.is_boolean(column.type):
@@ -124,11 +136,11 @@ class Table:
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.float64())
         if not any(is_type(column.type) for is_type in _NUMBER_TYPES):
-            raise self._not_numbers(name, column)
+            raise self._not_numbers(name, column, are_features)
         values = column.to_numpy()
         return values.astype(np.result_type(values.dtype, np.float32), copy=False)
 
-    def _matrix(self, name: str, column: Any, null_as_nan: bool) -> np.ndarray:
+    def _matrix(self, name: str, column: Any, are_features: bool) -> np.ndarray:
         lengths = pc.list_value_length(column).to_numpy()
         if len(lengths) and (wrong := lengths != lengths[0]).any():
             row = int(np.argmax(wrong))
@@ -137,35 +149,42 @@ class Table:
                 f"in the first row; use the same number in all rows"
             )
         flat = pc.list_flatten(column)
-        if flat.null_count and not null_as_nan:
+        if flat.null_count and not are_features:
             raise self._missing_number(pc.index(flat.is_null(), True).as_py() // lengths[0], name)
         inner = Table(self.path, pa.table({name: flat}))
-        values = inner.numbers(name, null_as_nan=null_as_nan)
+        values = inner.numbers(name, are_features=are_features)
         return values.reshape(len(column), lengths[0] if len(lengths) else 0)
 
     def _missing_number(self, row: int, name: str) -> DataError:
         return DataError(f"{self.place(row)}: the number in column {name!r} is missing; fill it in")
 
-    def _not_numbers(self, name: str, column: Any) -> DataError:
-        advice = "correct it, ignore the column, encode it (one_hot), or name it as the label"
+    def _not_numbers(self, name: str, column: Any, are_features: bool) -> DataError:
+        advice = "correct it"
+        if are_features:
+            advice += ", ignore the column, encode it (one_hot), or name it as the label"
         text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         if not (text and self.is_text):
             return DataError(
                 f"{self.path}: column {name!r} has type {column.type}, not numbers; {advice}"
             )
-        number = pc.match_substring_regex(
-            column, r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
-        )
+        number = pc.match_substring_regex(column, _NUMBER)
         row = max(pc.index(number, False).as_py(), 0)
+        value = column[row].as_py()
         return DataError(
-            f"{self.place(row)}: {column[row].as_py()!r} in column {name!r} is not a number; "
-            f"{advice}"
+            f"{self.place(row)}: {value!r} in column {name!r} is not a number; "
+            f"{decimal_comma_advice(value) or advice}"
         )
 
     def _column_list(self) -> str:
         shown = ", ".join(map(repr, self.names[:8]))
         more = f" and {len(self.names) - 8} more" if len(self.names) > 8 else ""
         return f"it has {shown}{more}"
+
+
+def decimal_comma_advice(value: str) -> str | None:
+    """What to do about a number with a comma; None for other text."""
+    is_number = _DECIMAL_COMMA.match(value)
+    return "write decimal points, and no commas between thousands" if is_number else None
 
 
 def read_one_table(
@@ -182,9 +201,7 @@ def read_one_table(
         return _with_pandas_index(path, _read_parquet(path))
     if suffix in TEXT_SUFFIXES:
         return _read_csv(path, as_text, header_may_be_numbers)
-    raise DataError(
-        f"{path} must be a {', '.join(TABLE_SUFFIXES)} file, not {suffix or 'one without a suffix'}"
-    )
+    raise wrong_format(path, "a table", TABLE_SUFFIXES)
 
 
 def table_of_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> Table:
@@ -229,7 +246,7 @@ def _with_pandas_index(path: Path, columns: Any) -> Table:
             continue
         if len(index) != columns.num_rows:
             return Table(path, columns, has_lost_index=True)
-        name = entry["name"] if isinstance(entry.get("name"), str) else "id"
+        name = entry["name"] if isinstance(entry.get("name"), str) else ""
         while name in columns.column_names:
             name += "_"
         columns = columns.append_column(
@@ -251,6 +268,8 @@ def _range_of(entry: Any) -> range | None:
 def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers: bool) -> Table:
     first = _first_row(path)
     delimiters = "\t" if suffix_of(path) == ".tsv" else ",;\t"
+    if b";" in first and b"," not in _COMMA_IN_NUMBER.sub(b"", first):
+        delimiters = ";"
     delimiter = max(delimiters, key=lambda mark: len(_cells(path, first, mark)))
     names = _cells(path, first, delimiter)
     has_header = not all(map(_is_number, names))
@@ -262,7 +281,7 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
     # pyarrow takes a file of one line without a line end for empty.
     source = os.fspath(path) if nth_row(path, 1) else pa.BufferReader(first + b"\n")
     # As bytes, because pyarrow does not state the row of text that is not UTF-8.
-    types = {name: pa.binary() for name in names if as_text(name)}
+    types = {name: pa.binary() for name in names if as_text(name.strip())}
     try:
         with pa.input_stream(source, compression="detect") as stream:
             columns = csv.read_csv(
@@ -274,9 +293,10 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
     except (pa.ArrowException, OSError) as error:
         _check_row_lengths(path, delimiter, len(names))
         raise _unreadable(path, error) from None
+    names = [name.strip() for name in names]
     table = Table(
         path,
-        columns,
+        columns.rename_columns(names),
         has_header=has_header,
         starts_with_numbers=starts_with_numbers,
         index_names=[""] if names[:1] == [""] else [],
@@ -291,8 +311,8 @@ def _check_row_lengths(path: Path, delimiter: str, n_columns: int) -> None:
             cells = next(text_csv.reader([row.decode("latin-1")], delimiter=delimiter))
             if len(cells) != n_columns:
                 raise DataError(
-                    f"{path}, line {line}: {len(cells)} cells in a table of {n_columns} columns; "
-                    f"correct this line"
+                    f"{path}, line {line}: {count_of(len(cells), 'cell')}, but the first row has "
+                    f"{n_columns}; correct one of them"
                 )
 
 
@@ -337,7 +357,9 @@ def _first_row(path: Path) -> bytes:
     check_file(path)
     for line, row in read_rows(path):
         if b"\0" in row:
-            raise DataError(f"{path} is not UTF-8 text; convert it or export it as CSV")
+            raise DataError(
+                f"{path} is not UTF-8 text; export it as CSV, or give it the suffix of its format"
+            )
         try:
             row.decode()
         except UnicodeDecodeError:
@@ -364,4 +386,4 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return True
+    return "_" not in cell  # Python reads 1_000 as a number

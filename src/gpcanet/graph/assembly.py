@@ -197,5 +197,5 @@ def is_real(dtype: np.dtype) -> bool:
     return dtype.kind in "biuf"
 
 
-def count_of(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+def count_of(n: int, noun: str, plural: str | None = None) -> str:
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"

@@ -12,9 +12,11 @@ UNLABELED = -1
 #: Text that is not a class: an empty cell, or -1 in a column of text.
 UNLABELED_TEXT = frozenset({"", "-1", "-1.0"})
 
-#: Words that pandas and R write for a missing value. One of them may also be a class, such as NA
-#: for North America, so they are reported.
-MISSING_WORDS = frozenset({"NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL", "None"})
+#: Words that pandas, R and Excel write for a missing value. One of them may also be a class, such
+#: as NA for North America, so they are reported.
+MISSING_WORDS = frozenset(
+    {"NA", "N/A", "n/a", "<NA>", "#N/A", "NaN", "nan", "null", "NULL", "None"}
+)
 
 
 def is_missing(value: Any) -> bool:

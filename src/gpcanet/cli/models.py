@@ -1,0 +1,104 @@
+"""What commands with a model share: saved models, memory, reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..datasets import Dataset
+from ..errors import InputError
+from ..estimators.classifier import GPCAClassifier
+from ..estimators.gpca import GPCA
+from ..estimators.memory_estimate import memory_note, necessary_limit
+from ..estimators.regressor import GPCARegressor
+from ..estimators.serialization import NETWORK, Estimator, load_model, save_model
+from ..utils.tensor_file import stated_kind
+from .classification_report import ClassificationReport
+from .console import Console
+from .output_options import ModelFiles, OutputFiles
+from .regression_report import RegressionReport
+
+#: The command that applies a saved model.
+COMMANDS: dict[type, str] = {GPCA: "embed", GPCAClassifier: "classify", GPCARegressor: "regress"}
+
+Model = TypeVar("Model", bound=GPCA | GPCAClassifier | GPCARegressor)
+
+
+def is_network_file(path: Path) -> bool:
+    return stated_kind(path) == NETWORK
+
+
+def load_estimator(path: Path, kind: type[Model], memory_limit: str | None) -> Model:
+    """A saved model of this kind, and its GPCAs, with the memory limit of the user."""
+    if is_network_file(path):
+        raise InputError(f"{path} is a network; use gpcanet classify")
+    model: Any = load_model(path)
+    if not isinstance(model, kind):
+        command = COMMANDS.get(type(model))
+        advice = "apply it in Python" if command is None else f"use gpcanet {command}"
+        raise InputError(f"{path} is a {type(model).__name__}; {advice}")
+    for estimator in (model, *getattr(model, "gpca_", ())):
+        if estimator is not None:
+            estimator.set_params(memory_limit=memory_limit)
+    model.check_parameters()
+    return model
+
+
+def save_estimator(model: Estimator, dataset: Dataset, files: ModelFiles) -> None:
+    """Save a model if the user wants it, with scikit-learn's attribute for names of features."""
+    if dataset.feature_names is not None:
+        model.feature_names_in_ = dataset.feature_names
+    if files.save_model is not None:
+        save_model(model, files.save_model, overwrite=files.force)
+
+
+def check_labelled(dataset: Dataset) -> None:
+    if not np.any(dataset.y >= 0):
+        raise InputError("no node has a label; give --labels, or --label with a column of features")
+
+
+def choose_memory_limit(
+    console: Console, model: GPCA | GPCAClassifier | GPCARegressor, dataset: Dataset
+) -> int | str | None:
+    """The memory limit of the user, or one that the free memory requires, with a note."""
+    n_labeled = int(np.sum(dataset.y >= 0))
+    limit = necessary_limit(model, dataset.graph, dataset.X, n_labeled)
+    if limit is None:
+        console.note(memory_note(model, dataset.graph, dataset.X, n_labeled))
+        return model.memory_limit
+    console.note(
+        f"the free memory is too small for a fit in one piece: memory is limited to "
+        f"{limit / 2**20:,.0f} MiB beyond graph and features; --memory-limit sets another limit"
+    )
+    return limit
+
+
+def graph_values(dataset: Dataset) -> dict[str, int]:
+    """Sizes of a dataset for the JSON output."""
+    sizes = {"nodes": dataset.graph.n_nodes, "edges": dataset.graph.n_edges}
+    return {**sizes, "features": dataset.X.shape[1], "labelled": int(np.sum(dataset.y >= 0))}
+
+
+def show_report(
+    console: Console,
+    dataset: Dataset,
+    files: OutputFiles,
+    report: ClassificationReport | RegressionReport | None,
+    values: dict[str, Any],
+    verb: str = "written",
+) -> None:
+    """Print the report and what was written; ``values`` are the others of the JSON output."""
+    written = f"{verb}: {', '.join(files.written)} " if files.written else ""
+    console.result(
+        {
+            **values,
+            "report": None if report is None else report.values(),
+            "notes": list(dataset.notes),
+            "seconds": console.seconds,
+            "written": files.written,
+        },
+        *([] if report is None else [report.to_table()]),
+        f"\n{written}({sum(console.seconds.values()):.1f} s)",
+    )

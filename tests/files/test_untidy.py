@@ -1,0 +1,163 @@
+"""Untidy text files: what is understood, what is noted, and what each error says."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from own_files import EDGES, FEATURES, LABELS, Written, load, npy, parquet
+
+from gpcanet.errors import DataError
+
+NUMBERED = "id,a,b\n1,1,2\n2,3,4\n3,5,7\n"
+PATH = "source,target\n1,2\n2,3\n"
+
+
+def facts(data):
+    """Ids, features, edges and labels."""
+    labels = None if data.class_names is None else data.class_names.tolist()
+    edges = data.graph.adjacency.toarray().tolist()
+    return data.graph.node_ids.tolist(), data.X.tolist(), edges, data.y.tolist(), labels
+
+
+# -- white space --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [" ", "\u00a0", "  \t"])
+def test_white_space_around_names_and_text_is_not_part_of_it(tmp_path, space):
+    def spaced(text):
+        rows = [row.split(",") for row in text.splitlines()]
+        return "".join(";".join(f"{space}{cell}{space}" for cell in row) + "\n" for row in rows)
+
+    expected = load(tmp_path, labels=LABELS)
+    # pyarrow itself trims numbers, but only by ASCII.
+    features = FEATURES.replace("x", f"{space}x").replace("a", f"a{space}")
+    data = load(tmp_path, features=features, edges=spaced(EDGES), labels=spaced(LABELS))
+    assert facts(data) == facts(expected)
+    assert data.feature_names.tolist() == ["a", "b"]
+
+
+def test_a_label_of_white_space_means_unlabelled(tmp_path):
+    data = load(tmp_path, labels="id,label\nx,red\ny, \nz,blue \n")
+    assert data.class_names.tolist() == ["blue", "red"]
+    assert data.y.tolist() == [1, -1, 0]
+
+
+def test_text_in_parquet_keeps_its_white_space(tmp_path):
+    data = load(tmp_path, labels=parquet(id=["x", "y"], label=["red", "red "]))
+    assert data.class_names.tolist() == ["red", "red "]
+
+
+# -- ids ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["features", "edges", "both"])
+def test_ids_may_end_in_a_decimal_zero(tmp_path, where):
+    texts = {"features": NUMBERED, "edges": PATH}
+    for name in texts if where == "both" else [where]:
+        pattern = r"^(\d)" if name == "features" else r"(\d)"
+        texts[name] = re.sub(pattern, r"\1.0", texts[name], flags=re.MULTILINE)
+    data = load(tmp_path, **texts)
+    assert facts(data) == facts(load(tmp_path, features=NUMBERED, edges=PATH))
+    assert data.graph.node_ids.dtype == np.int64
+
+
+def test_versions_are_text(tmp_path):
+    features = "id,a,b\n1.0,1,2\n1.1,3,4\n2.0,5,7\n"
+    data = load(tmp_path, features=features, edges="source,target\n1.0,1.1\n2.0,1.0\n")
+    assert data.graph.node_ids.tolist() == ["1.0", "1.1", "2.0"]
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(np.float64, 2**53), (np.float32, 2**24)])
+@pytest.mark.parametrize("name", ["features", "edges"])
+def test_ids_that_floats_have_rounded_are_an_error(tmp_path, dtype, limit, name):
+    ids = np.array([0, 2, 4]) + limit
+    columns = {
+        "features": {"id": ids, "a": [1.0, 2, 3], "b": [2.0, 1, 1]},
+        "edges": {"source": ids[:2], "target": ids[1:]},
+    }
+    assert load(tmp_path, **{k: parquet(**v) for k, v in columns.items()}).graph.n_edges == 2
+    for column in {"id", "source", "target"} & set(columns[name]):
+        columns[name][column] = columns[name][column].astype(dtype)
+    with pytest.raises(DataError, match=rf"integers beyond {limit:,} as .*, which rounds them"):
+        load(tmp_path, **{k: parquet(**v) for k, v in columns.items()})
+
+
+def test_nan_is_a_missing_id(tmp_path):
+    edges = parquet(source=[1.0, np.nan], target=[2.0, 3.0])
+    with pytest.raises(DataError, match=r"row 1: the node id in column 'source' is missing"):
+        load(tmp_path, features=NUMBERED, edges=edges)
+
+
+@pytest.mark.parametrize("write", ["csv", "parquet", "range"])
+def test_row_numbers_of_pandas_are_not_taken_for_ids_next_to_a_column_of_ids(tmp_path, write):
+    frame = pd.DataFrame({"paper_id": [2, 0, 1], "a": [1.0, 2, 3], "b": [2.0, 1, 1]})
+    frame.index = {"range": pd.RangeIndex(5, 8)}.get(write, [0, 2, 1])
+    suffix, to = ("csv", frame.to_csv) if write == "csv" else ("parquet", frame.to_parquet)
+    features, edges = Written(suffix, to), "source,target\n0,1\n1,2\n"
+    with pytest.raises(DataError, match=r"several columns .* node id, '.*', 'paper_id'; name one"):
+        load(tmp_path, features=features, edges=edges)
+    data = load(tmp_path, features=features, edges=edges, id_column="paper_id")
+    assert data.graph.node_ids.tolist() == [2, 0, 1]
+    assert data.feature_names.tolist() == ["a", "b"]
+
+
+def test_a_feature_with_the_name_of_an_id_is_noted(tmp_path):
+    data = load(tmp_path, features="id,user_id,b\nx,1,2\ny,3,4\nz,5,7\n")
+    assert any("'user_id' is a feature, although its name" in note for note in data.notes)
+    data = load(tmp_path, features="id,user_id,b\nx,1,2\ny,3,4\nz,5,7\n", ignore=["user_id"])
+    assert not any("user_id" in note for note in data.notes)
+
+
+# -- edges --------------------------------------------------------------------------------------
+
+
+def test_source_and_target_in_upper_or_lower_case(tmp_path):
+    data = load(tmp_path, features=NUMBERED, edges=PATH.replace("source,target", "Source,TARGET"))
+    assert facts(data) == facts(load(tmp_path, features=NUMBERED, edges=PATH))
+
+
+def test_the_third_column_of_edges_without_a_header_is_noted(tmp_path):
+    data = load(tmp_path, features=NUMBERED, edges="1,2,1990\n2,3,1991\n")
+    assert any(n.endswith("its columns are source, target and weight") for n in data.notes)
+
+
+# -- what errors say ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"features": FEATURES.replace(",", ";").replace("1;", "1,5;")},
+         "line 2: '1,5' in column 'a' is not a number; write decimal points"),
+        ({"features": "1,5;2;3\n1,5;2;4\n"}, "line 2: '1,5' in column '1,5' is not .*; write"),
+        ({"edges": 'source,target,weight\nx,y,"0,5"\n'},
+         "line 2: '0,5' in column 'weight' is not a number; write decimal points"),
+        ({"edges": "source,target,weight\nx,y,heavy\n"},
+         "line 2: 'heavy' in column 'weight' is not a number; correct it$"),
+        ({"edges": "from,to\nx,y\n"}, "name the columns of both nodes as source and target$"),
+        ({"features": "# exported today\n" + FEATURES},
+         "line 2: 3 cells, but the first row has 1; correct one of them$"),
+        ({"features": npy(np.ones(3))}, r"features of shape \(3,\) must be a matrix$"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_fault(tmp_path, files, message):
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, **files)
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"), [("1,5", "write decimal points"), ("1_5", "leave the cell empty")]
+)
+def test_numbers_to_predict_are_written_plainly(tmp_path, number, advice):
+    with pytest.raises(DataError, match=f"'{number}' in column 'label' is not a finite .*{advice}"):
+        load(tmp_path, labels=f'id,label\nx,"{number}"\n', numeric_labels=True)
+
+
+def test_a_pattern_is_proposed_for_the_tables_of_a_folder(tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "a.csv").write_text(FEATURES)
+    (folder / "readme.md").write_text("read me")
+    with pytest.raises(DataError, match=r"several formats .* such as '.*parts/\*\.csv'"):
+        load(tmp_path, features=folder)

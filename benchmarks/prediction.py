@@ -82,6 +82,7 @@ def run(config: Config) -> dict[str, Any]:
         ):
             known = results["generated"].get(name, {})
             chosen = not config.datasets or name in config.datasets
+            chosen &= not config.methods or "GPCAClassifier" in config.methods
             if chosen and (config.again or "seconds" not in known):
                 config.log(f"{name}: GPCAClassifier with many labels")
                 shares = SHARES[name]

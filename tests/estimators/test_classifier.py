@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from properties import examples
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
-from truth import dense_P, dense_solve, random_graph
+from truth import dense_P, dense_solve, propagation, random_graph
 
 from gpcanet import GPCA, GPCAClassifier, Graph
 from gpcanet.datasets import block_model
@@ -217,11 +217,15 @@ def test_correct_and_smooth_equal_the_dense_formula(graph):
     replaced = np.where(known[:, None], np.eye(3)[codes], corrected)
     smoothed = dense_solve(P, SMOOTHING_ALPHA, replaced)
     smoothed /= smoothed.sum(axis=1, keepdims=True)
-    labels = LabelPropagation(graph, codes)
+    labels = LabelPropagation(propagation(graph), codes)
     np.testing.assert_allclose(labels.correct(P0), corrected, atol=1e-8)
     np.testing.assert_allclose(labels.smooth(corrected), smoothed, atol=1e-8)
     both = labels.apply(P0, True, True)
     np.testing.assert_allclose(both, smoothed, atol=1e-8)
+    rows, variants = np.arange(0, graph.n_nodes, 3), [(False, False), (True, False), (True, True)]
+    found = labels.held_out(P0, rows, variants)
+    for values, part in zip((P0, corrected, smoothed), found, strict=True):
+        np.testing.assert_allclose(part, values[rows], atol=1e-8)
 
 
 def test_propagated_labels_are_used_if_they_clearly_help():
@@ -253,7 +257,8 @@ def test_degree_is_used_where_classes_differ_in_it():
 @given(seed=st.integers(0, 10**6), alphas=st.sets(st.sampled_from([0.0, 0.5, 5.0, 50.0])))
 def test_degree_columns_equal_a_dense_solve(seed, alphas):
     graph = random_graph(30, seed=seed)
-    for alpha, found in zip(sorted(alphas), degree_columns(graph, sorted(alphas)), strict=True):
+    columns = degree_columns(propagation(graph), sorted(alphas))
+    for alpha, found in zip(sorted(alphas), columns, strict=True):
         expected = dense_solve(dense_P(graph), alpha, np.ones((30, 1)))
         np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
 

@@ -6,22 +6,29 @@ is spanned by approximate leading components for alpha = 0 and for a usual alpha
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from ..graph import Graph
 from ..linalg import (
+    HALF_ALPHA,
     CenteredFeatures,
     Propagation,
     Solver,
+    is_large_block,
     one_blas_thread,
+    products_and_rows,
     solutions_by_columns,
     times_power_of_two,
 )
 from ..utils.labels import UNLABELED
 from ._alignment import row_subgraph
 from ._fit import Eigenpairs, Fit, eigenpairs_of
+from ._memory_plan import reordering_pays
 from ._problem import Parameters, Problem, TrainingData, check_n_components
 from .gpca import GPCA
 from .heads import FeatureScaler
@@ -82,9 +89,14 @@ class EmbeddingGrid:
         self._scalers: dict[str, FeatureScaler] = {}
         self._scaled: tuple[str, Any] = ("none", data.X)
 
-    @property
+    @cached_property
     def row_graph(self) -> Graph:
         return row_subgraph(self.data.graph, self.data.nodes)
+
+    @cached_property
+    def propagation(self) -> Propagation:
+        """P of the rows without ghost edges, in the precision of X."""
+        return propagation_of(self.row_graph, self.data.X)
 
     def scaler(self, scaling: str) -> FeatureScaler:
         if scaling not in self._scalers:
@@ -100,7 +112,7 @@ class EmbeddingGrid:
     def degree(self, alpha: float) -> np.ndarray:
         """The column of ``degree_columns`` for an alpha."""
         if not self._degrees:
-            found = degree_columns(self.row_graph, self._alphas)
+            found = degree_columns(self.propagation, self._alphas)
             self._degrees = dict(zip(self._alphas, found, strict=True))
         return self._degrees[alpha]
 
@@ -153,7 +165,11 @@ class EmbeddingGrid:
             self._share(scaling)
         gpca.tol = SHARED_TOL
         problem, eigenpairs = self._shared[scaling]
-        fit, found = Fit(problem.at(alpha, 0.0)), eigenpairs[alpha]
+        problem, found = problem.at(alpha, 0.0), eigenpairs[alpha]
+        P, k = self.propagation, len(found.values)
+        if 0 < alpha <= HALF_ALPHA and P.dtype == np.float32 and is_large_block(P, k):
+            problem.parameters = replace(problem.parameters, precision="half")
+        fit = Fit(problem)
         embedding = fit.embed(found.vectors)
         learned = fit.learned(found, embedding)
         learned |= data._replace(X=X).attributes(beta=0.0, keep=gpca.keep_training_nodes)
@@ -165,26 +181,15 @@ class EmbeddingGrid:
         X = self.scaled(scaling)
         k = int(check_n_components(self._template.n_components, X))
         parameters = Parameters.of(self._template, alpha=self._alphas[-1], tol=SHARED_TOL)
-        problem = Problem(parameters, self.row_graph, X, n_components=k, strategy="formed")
-        features, P = problem.features, problem.propagation()
-        d = X.shape[1]
-        width = len(SUBSPACE_ALPHAS) * k
+        P = self.propagation
+        problem = Problem(parameters, self.row_graph, X, n_components=k, strategy="formed", known=P)
+        features, d = problem.features, X.shape[1]
+        Q = B = None
         with one_blas_thread():
-            if width < d:
+            if len(SUBSPACE_ALPHAS) * k < d:
                 Q = _leading_subspace(features, P, k)
                 B = np.ascontiguousarray(features @ Q, dtype=problem.dtype)
-            else:
-                Q, B = None, features.columns(slice(0, d))
-            width = B.shape[1]
-            positive = [alpha for alpha in self._alphas if alpha > 0]
-            products = np.zeros((len(self._alphas), width, width))
-            solved = np.empty((len(self._alphas), len(self._labeled), width), problem.dtype)
-            if self._alphas[0] == 0:
-                products[0], solved[0] = B.T @ B, B[self._labeled]
-            offset = len(self._alphas) - len(positive)
-            for part, blocks in solutions_by_columns(P, B, positive, SHARED_TOL):
-                for i, F in enumerate(blocks, offset):
-                    products[i, :, part], solved[i, :, part] = B.T @ F, F[self._labeled]
+            products, solved = self._products_and_rows(features, B)
             found = {}
             for alpha, product, F in zip(self._alphas, products, solved, strict=True):
                 values, vectors, trace = eigenpairs_of((product + product.T) / 2, k)
@@ -194,14 +199,44 @@ class EmbeddingGrid:
                 found[alpha] = Eigenpairs(values, vectors, trace if Q is None else None)
         self._shared[scaling] = Shared(problem, found)
 
+    def _products_and_rows(
+        self, X: CenteredFeatures, B: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """B^T F and the labelled rows of F = (I + alpha L)^-1 B for all alphas; B is X if None."""
+        P, alphas = self.propagation, self._alphas
+        shift = None
+        if B is None and is_large_block(P, X.shape[1]) and not X.is_sparse:
+            B, shift = X.values, X.shift  # without a centred copy
+        elif B is None:
+            B = X.columns(slice(0, X.shape[1]))
+        if is_large_block(P, B.shape[1]):
+            return products_and_rows(P, B, shift, alphas, SHARED_TOL, self._labeled)
+        positive = [alpha for alpha in alphas if alpha > 0]
+        w = B.shape[1]
+        products = np.zeros((len(alphas), w, w))
+        solved = np.empty((len(alphas), len(self._labeled), w), B.dtype)
+        if alphas[0] == 0:
+            products[0], solved[0] = B.T @ B, B[self._labeled]
+        offset = len(alphas) - len(positive)
+        for part, blocks in solutions_by_columns(P, B, positive, SHARED_TOL):
+            for i, F in enumerate(blocks, offset):
+                products[i, :, part], solved[i, :, part] = B.T @ F, F[self._labeled]
+        return products, solved
 
-def degree_columns(graph: Graph, alphas: list[float]) -> np.ndarray:
+
+def propagation_of(graph: Graph, X: Any) -> Propagation:
+    """P of a graph in the precision of X, reordered if that pays off for blocks of its size."""
+    n, d = X.shape
+    reorder = reordering_pays(n, len(graph.indices), d * X.dtype.itemsize)
+    return Propagation(graph.indptr, graph.indices, graph.weights, dtype=X.dtype, reorder=reorder)
+
+
+def degree_columns(P: Propagation, alphas: list[float]) -> np.ndarray:
     """(I + alpha L)^-1 1 for ascending alphas, of shape (n_alphas, n_nodes, 1).
 
     It grows with the degree. Embeddings without centring of X would contain a multiple of it.
     """
-    P = Propagation(graph.indptr, graph.indices, graph.weights)
-    ones = np.ones((graph.n_nodes, 1))
+    ones = np.ones((P.n_nodes, 1), P.dtype)
     positive = [alpha for alpha in alphas if alpha > 0]
     found = [ones] * (len(alphas) - len(positive))
     if positive:
@@ -217,9 +252,13 @@ def _leading_subspace(X: CenteredFeatures, P: Propagation, k: int) -> np.ndarray
     for alpha in SUBSPACE_ALPHAS:
         solver = Solver(P, alpha, tol=0.01) if alpha else None
         Q = start
-        for _ in range(SUBSPACE_STEPS):
-            F = X @ Q
+        for step in range(SUBSPACE_STEPS):
+            F = X @ (orthonormal(Q) if step else Q)
             Q = X.transposed_dot(F if solver is None else solver.apply(F))
-            Q = np.linalg.qr(Q)[0]
         spans.append(Q)
-    return np.linalg.qr(np.hstack(spans))[0].astype(X.dtype)
+    return orthonormal(np.hstack(spans))
+
+
+def orthonormal(A: np.ndarray) -> np.ndarray:
+    """Orthonormal columns with the span of A; numpy's qr would compute in double precision."""
+    return scipy.linalg.qr(A, mode="economic", check_finite=False)[0]

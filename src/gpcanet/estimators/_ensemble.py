@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from ..errors import InputError
 from ..graph import Graph
 from ._alignment import row_subgraph
-from ._embeddings import EmbeddingGrid, degree_columns
+from ._embeddings import EmbeddingGrid, degree_columns, propagation_of
 from ._label_propagation import LabelPropagation
 from ._model_selection import (
     Candidate,
@@ -128,7 +128,7 @@ def fit_ensemble(
     }
     mean, codes = means[0], grid.training_codes(train)
     if any(evaluation.steps):
-        mean = LabelPropagation(grid.row_graph, codes).apply(mean, *evaluation.steps)
+        mean = LabelPropagation(grid.propagation, codes).apply(mean, *evaluation.steps)
     mean = with_temperature(mean, evaluation.temperature)
     ratios = np.ones(mean.shape[1])
     if classifier.priors is True or (classifier.priors == "auto" and not classifier.class_weight):
@@ -189,20 +189,20 @@ def predict_ensemble(
 ) -> np.ndarray:
     """Probabilities by a fitted GPCAClassifier; ``codes`` are the training labels, if known."""
     subgraph, used, members = row_subgraph(graph, nodes), classifier.used_, classifier.members_
-    columns = {}
+    steps = ("correct" in used, "smooth" in used)
+    columns, P = {}, propagation_of(subgraph, X)
     if "statistics" in used:
         columns["statistics"] = classifier.statistics_.transform(subgraph, X)
     mean = np.zeros((X.shape[0], len(classifier.classes_)), X.dtype)
     for i, (scaler, gpca) in enumerate(zip(classifier.scalers_, classifier.gpca_, strict=True)):
         columns["features"] = scaler.transform(X)
         if "degree" in used:
-            columns["degree"] = degree_columns(subgraph, [gpca.alpha])[0]
+            columns["degree"] = degree_columns(P, [gpca.alpha])[0]
         Z = gpca.transform(columns["features"], graph=graph, nodes=nodes)
         add_probabilities(mean, [one for one in members if one.embedding == i], Z, columns)
     mean /= len(members)
-    steps = ("correct" in used, "smooth" in used)
     if codes is not None and any(steps):
-        mean = LabelPropagation(subgraph, codes).apply(mean, *steps)
+        mean = LabelPropagation(P, codes).apply(mean, *steps)
     return with_priors(with_temperature(mean, classifier.temperature_), classifier.prior_ratios_)
 
 
@@ -224,9 +224,10 @@ def evaluate(
     grid = fitter.grid
     found: dict[tuple[bool, bool], list[np.ndarray]] = {steps: [] for steps in variants}
     for mean, fold in zip(means, folds, strict=True):
-        labels = LabelPropagation(grid.row_graph, grid.training_codes(fold.train))
-        for steps in variants:
-            found[steps].append(labels.apply(mean, *steps)[fold.held_out])
+        labels = LabelPropagation(grid.propagation, grid.training_codes(fold.train))
+        parts = labels.held_out(mean, fold.held_out, variants)
+        for steps, part in zip(variants, parts, strict=True):
+            found[steps].append(part)
     held_out = np.concatenate([fold.held_out for fold in folds])
     codes = grid.codes[held_out]
     weights = None if fitter.weights is None else fitter.weights[held_out]
@@ -302,7 +303,8 @@ def prior_ratios(
 def with_priors(probabilities: np.ndarray, ratios: np.ndarray) -> np.ndarray:
     """Probabilities for other class frequencies."""
     adjusted = probabilities * ratios
-    return adjusted / adjusted.sum(axis=1, keepdims=True)
+    adjusted /= adjusted.sum(axis=1, keepdims=True)
+    return adjusted
 
 
 def is_clearly_better(probabilities: np.ndarray, others: np.ndarray, codes: np.ndarray) -> bool:

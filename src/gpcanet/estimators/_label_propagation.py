@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph import Graph
 from ..linalg import Propagation, Solver
 
 #: alpha of the solves: a random walk with restart probability 1/6.
 SMOOTHING_ALPHA = 5.0
+
+#: Tolerance of the solves in single precision.
+SINGLE_TOL = 1e-4
 
 
 class LabelPropagation:
@@ -20,16 +22,15 @@ class LabelPropagation:
 
     Parameters
     ----------
-    graph : Graph
-        On the rows of the probabilities.
+    P : Propagation
+        Of the rows of the probabilities, in any precision.
     codes : ndarray of int
         Class codes of the training nodes, -1 for all others.
     """
 
-    def __init__(self, graph: Graph, codes: np.ndarray) -> None:
-        self._solver = Solver(
-            Propagation(graph.indptr, graph.indices, graph.weights), SMOOTHING_ALPHA
-        )
+    def __init__(self, P: Propagation, codes: np.ndarray) -> None:
+        tol = SINGLE_TOL if P.dtype == np.float32 else 1e-6
+        self._solver = Solver(P, SMOOTHING_ALPHA, tol=tol)
         self._labeled = np.flatnonzero(codes >= 0)
         self._codes = codes[self._labeled]
 
@@ -37,13 +38,28 @@ class LabelPropagation:
         """Add the errors on training nodes, propagated over the graph."""
         errors = np.zeros_like(probabilities)
         errors[self._labeled] = self._truth(probabilities) - probabilities[self._labeled]
-        return normalized(probabilities + self._solver.apply(errors), probabilities)
+        values = self._solver.apply(errors)
+        values += probabilities
+        return normalized(values, probabilities)
 
     def smooth(self, probabilities: np.ndarray) -> np.ndarray:
         """Replace the probabilities of training nodes by their labels and propagate all."""
         values = probabilities.copy()
         values[self._labeled] = self._truth(probabilities)
         return normalized(self._solver.apply(values), probabilities)
+
+    def held_out(
+        self, probabilities: np.ndarray, rows: np.ndarray, variants: list[tuple[bool, bool]]
+    ) -> list[np.ndarray]:
+        """Some rows after each of several combinations of (correct, smooth)."""
+        found = []
+        corrected: np.ndarray | None = None
+        for correct, smooth in variants:
+            if correct and corrected is None:
+                corrected = self.correct(probabilities)
+            before = corrected if correct and corrected is not None else probabilities
+            found.append((self.smooth(before) if smooth else before)[rows])
+        return found
 
     def apply(self, probabilities: np.ndarray, correct: bool, smooth: bool) -> np.ndarray:
         if correct:
@@ -55,7 +71,14 @@ class LabelPropagation:
 
 
 def normalized(values: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Values without negative ones, summing to 1 per row; other rows where all are 0."""
-    values = np.maximum(values, 0)
+    """Values without negative ones, summing to 1 per row; other rows where all are 0.
+
+    ``values`` are overwritten.
+    """
+    np.maximum(values, 0, out=values)
     totals = values.sum(axis=1, keepdims=True)
-    return np.where(totals > 0, values / np.where(totals > 0, totals, 1), otherwise)
+    empty = totals[:, 0] <= 0
+    totals[empty] = 1
+    values /= totals
+    values[empty] = otherwise[empty]
+    return values

@@ -328,7 +328,7 @@ def _evaluate(
             ]
         )
         temperature = fit_temperature(probabilities, codes, weights)
-        likelihood = safe_log(with_temperature(probabilities, temperature))[rows, codes]
+        likelihood = safe_log(with_temperature(probabilities, temperature)[rows, codes])
         mean = float(np.average(likelihood, weights=weights))
         # The geometric mean, linearised, so that every node has a score of its own.
         score = (probabilities.argmax(axis=1) == codes) + math.exp(mean) * (1 + likelihood - mean)

@@ -272,6 +272,8 @@ class Problem:
         By default the one that suits X.
     mean : ndarray of shape (d,), optional
         By default the column means of X.
+    known : Propagation, optional
+        P of this graph for beta = 0, if it exists already.
 
     Attributes
     ----------
@@ -293,9 +295,10 @@ class Problem:
         n_components: int | float,
         strategy: Strategy | None = None,
         mean: np.ndarray | None = None,
+        known: Propagation | None = None,
     ) -> None:
         self.parameters, self.graph, self.X, self.labels = parameters, graph, X, labels
-        self.n_components, self.mean = n_components, mean
+        self.n_components, self.mean, self._known = n_components, mean, known
         self.strategy: Strategy = strategy or parameters.strategy(X, n_components)
         self.result_dtype = self.dtype = X.dtype
         if self.strategy == "lanczos":
@@ -373,6 +376,8 @@ class Problem:
         )
 
     def propagation(self) -> Propagation:
+        if self._known is not None and self.parameters.beta == 0:
+            return self._known
         reorder = self.memory_plan.reorder
         return self.parameters.propagation(self.graph, self.labels, self.dtype, reorder=reorder)
 

@@ -10,6 +10,7 @@ from .eigen import (
 from .features import CenteredFeatures, extreme_exponent, row_chunks, times_power_of_two
 from .harmonic import HarmonicExtension
 from .interpolation import solutions_by_columns
+from .moments import products_and_rows
 from .operators.base import BlockOperator
 from .operators.ghost import GhostForm
 from .operators.half_precision import HalfPropagation
@@ -18,6 +19,7 @@ from .operators.propagation import Normalization, Propagation
 from .parallel import one_blas_thread, parallel_map, parallel_rows, parallel_sum
 from .resolvents import Grid, Resolvents, sharing_pays
 from .solvers.base import HALF_ALPHA, HALF_ERROR, Method, Solution, Solver, choose_method
+from .solvers.refinement import is_large_block
 
 __all__ = [
     "HALF_ALPHA",
@@ -39,6 +41,7 @@ __all__ = [
     "estimate_trace",
     "extreme_exponent",
     "fix_signs",
+    "is_large_block",
     "lanczos_vectors",
     "leading_eigenpairs",
     "leading_eigenpairs_of",
@@ -46,6 +49,7 @@ __all__ = [
     "parallel_map",
     "parallel_rows",
     "parallel_sum",
+    "products_and_rows",
     "row_chunks",
     "sharing_pays",
     "solutions_by_columns",

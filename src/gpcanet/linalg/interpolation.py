@@ -191,6 +191,18 @@ def series_length(alpha: float, tol: float) -> int:
     return max(0, math.ceil(math.log(tol / remainder) / math.log(r)) - 1)
 
 
+def series_coefficients(alphas: list[float], tol: float, dtype: Any) -> np.ndarray:
+    """Coefficients of (I + alpha L)^-1 as a Chebyshev series in P, one row per alpha."""
+    lengths = [series_length(alpha, tol) + 1 for alpha in alphas]
+    coefficients = np.zeros((len(alphas), max(lengths)), dtype)
+    for row, alpha, length in zip(coefficients, alphas, lengths, strict=True):
+        c = alpha / (1 + alpha)
+        root = math.sqrt(1 - c * c)
+        row[:length] = 2 * (1 - c) / root * (c / (1 + root)) ** np.arange(length)
+        row[0] /= 2
+    return coefficients
+
+
 def steps_needed(alpha: float, tol: float) -> int:
     """Chebyshev steps for an error of F^T (X + R) of at most tol relative to X^T X."""
     return max(1, math.ceil(math.acosh(max(1 / tol, 1.0) ** 0.5) / math.acosh(1 + 1 / alpha)))
@@ -231,29 +243,23 @@ def sample_points(smallest: float, largest: float, tol: float) -> np.ndarray | N
 
 def solutions_by_columns(
     P: Propagation, B: np.ndarray, alphas: list[float], tol: float
-) -> Iterator[tuple[slice, np.ndarray]]:
+) -> Iterator[tuple[slice, list[np.ndarray]]]:
     """Yield (I + alpha L)^-1 B for several alphas from one recurrence, by blocks of columns.
 
-    Each block comes with its columns; its shape is (n_alphas, n, n_columns), and it is valid until
-    the next one. ``tol`` is the largest error of (I + alpha L)^-1 as a function of the eigenvalues
-    of L. The alphas are positive and ascending.
+    The solutions, one per alpha, come with their columns and are valid until the next ones.
+    ``tol`` is the largest error of (I + alpha L)^-1 as a function of the eigenvalues of L. The
+    alphas are positive and ascending.
 
     Examples
     --------
     >>> import numpy as np
     >>> P = Propagation(np.array([0, 1, 2]), np.array([1, 0]))  # a single edge
-    >>> [(_, F)] = solutions_by_columns(P, np.array([[1.0], [3.0]]), [1.0], 1e-9)
+    >>> [(_, [F])] = solutions_by_columns(P, np.array([[1.0], [3.0]]), [1.0], 1e-9)
     >>> F.round(6).ravel()
     array([1.5, 2.5])
     """
     n, w = B.shape
-    lengths = [series_length(alpha, tol) + 1 for alpha in alphas]
-    coefficients = np.zeros((len(alphas), max(lengths)), B.dtype)
-    for row, alpha, length in zip(coefficients, alphas, lengths, strict=True):
-        c = alpha / (1 + alpha)
-        root = math.sqrt(1 - c * c)
-        row[:length] = 2 * (1 - c) / root * (c / (1 + root)) ** np.arange(length)
-        row[0] /= 2
+    coefficients = series_coefficients(alphas, tol, B.dtype)
     P = P.for_blocks_of(w)
     B = P.scaled(P.to_internal(B), 1.0)
     most = BLOCK_BYTES // ((2 * len(alphas) + TERMS) * n * B.itemsize)
@@ -261,7 +267,7 @@ def solutions_by_columns(
     workspace = Workspace(coefficients, (n, columns), B.dtype)
     for part in _parts(w, columns):
         sums, _ = _sums_of_series(P, B[:, part], coefficients, workspace)
-        yield part, np.stack([P.from_internal(F, B) for F in sums])
+        yield part, [P.from_internal(F, B) for F in sums]
         report_progress("solving for all alphas", part.stop, w)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..operators.base import Array
 from ..operators.half_precision import HalfPropagation
+from ..operators.propagation import Propagation
 from .chebyshev import chebyshev, chebyshev_steps
 from .system import LinearSystem, System
 
@@ -38,6 +39,11 @@ LARGEST_REDUCTION = 0.25
 
 #: Fraction of the tolerance that stages aim at, as a margin for rounding to float16.
 MARGIN = 0.9
+
+
+def is_large_block(P: Propagation, n_columns: int) -> bool:
+    """Whether steps in float16 would save more time than their kernels take to compile."""
+    return P.is_fused(n_columns) and 4 * P.n_nodes * n_columns >= MIXED_BYTES
 
 
 def refine(
@@ -91,8 +97,9 @@ class MixedPrecision:
 
     def pays_off(self, X: Array) -> bool:
         """Whether a block of this size is solved faster."""
-        P, (n, d) = self._system.P, X.shape
-        return P.is_fused(d) and 4 * n * d >= MIXED_BYTES  # type: ignore[attr-defined]
+        P = self._system.P
+        assert isinstance(P, Propagation)
+        return is_large_block(P, X.shape[1])
 
     def solve(self, X: Array, tol: float, max_iter: int) -> MixedSolution | int:
         """The solution, or the number of steps after which the residual no longer decreased."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..datasets import Dataset
 from ..estimators.heads import Head
@@ -21,8 +20,8 @@ MAX_TRAINING_LABELS = 20_000
 #: Components whose eigenvalues and features are shown, and features listed for each.
 SHOWN_COMPONENTS, LISTED_FEATURES = 8, 10
 
-#: Features by which nodes can be coloured.
-COLORING_FEATURES = 12
+#: Features that the page suggests to colour by.
+SUGGESTED_FEATURES = 12
 
 
 class Predictions(NamedTuple):
@@ -77,7 +76,7 @@ class FeatureWeights(NamedTuple):
 
     features: np.ndarray  # of shape (n_pairs, n_components, n_listed)
     weights: np.ndarray
-    relevant: np.ndarray  # features to colour by, most relevant first
+    relevant: np.ndarray  # features that the page suggests to colour by, most relevant first
 
 
 def feature_weights(path: GPCAPath, pairs: list[tuple[float, float]]) -> FeatureWeights:
@@ -96,11 +95,5 @@ def feature_weights(path: GPCAPath, pairs: list[tuple[float, float]]) -> Feature
         order = np.argsort(-np.abs(W), axis=1, kind="stable")[:, :n_listed]
         features.append(order)
         weights.append(np.take_along_axis(W, order, axis=1))
-    relevant = np.argsort(-relevance, kind="stable")[:COLORING_FEATURES]
+    relevant = np.argsort(-relevance, kind="stable")[:SUGGESTED_FEATURES]
     return FeatureWeights(np.array(features), np.array(weights), relevant)
-
-
-def columns(X: Any, features: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """These columns of some rows of X, one row per column."""
-    chosen = X.tocsc()[:, features].toarray() if sp.issparse(X) else X[:, features]
-    return np.asarray(chosen[nodes].T, np.float32)

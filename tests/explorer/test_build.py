@@ -86,6 +86,14 @@ def test_smoothness_is_that_of_the_dense_laplacian(kind):
     assert smoothness(np.zeros((40, 3)), P) == 0
 
 
+def test_eigenvalues_that_are_rounding_errors_are_zero():
+    X = np.random.default_rng(0).normal(size=(60, 3)) @ np.ones((3, 5))  # of rank 1
+    page = explore(X, graph=random_graph(60), layout="pca")
+    for score in page.facts["scores"]:
+        assert score["eigenvalues"][0] > 1
+        assert score["eigenvalues"][1:] == [0.0] * 4
+
+
 def test_largest_weights_of_components_are_listed(data, page):
     header, arrays = read_page(page.html)
     n_pairs, n_components, n_listed = shape = header["weighted"]["shape"]

@@ -22,7 +22,7 @@ from ..utils.checks import check_number
 from ..utils.progress import report_progress
 from .feature_columns import feature_columns
 from .layout import choose_layout, lay_out, quantize
-from .measures import SHOWN_COMPONENTS, Classifier, feature_weights, smoothness
+from .measures import Classifier, feature_weights, shown_eigenvalues, smoothness
 from .page import render
 
 #: Grid of the page. Larger alphas change little, and beta beyond 0.5 seldom helps.
@@ -208,7 +208,7 @@ def _build(data: Dataset, path: GPCAPath, layout: str, max_nodes: int, title: st
             "beta": beta,
             "accuracy": accuracy,
             "smoothness": smoothness(Z, P),
-            "eigenvalues": path.eigenvalues(alpha, beta)[:SHOWN_COMPONENTS].tolist(),
+            "eigenvalues": shown_eigenvalues(path.eigenvalues(alpha, beta)),
         })  # fmt: skip
         columns_used = slice(0, 2 if kind == "pca" else None)
         embeddings[divmod(i, len(alphas))] = Z[shown, columns_used]

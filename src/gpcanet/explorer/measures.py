@@ -20,6 +20,9 @@ MAX_TRAINING_LABELS = 20_000
 #: Components whose eigenvalues and features are shown, and features listed for each.
 SHOWN_COMPONENTS, LISTED_FEATURES = 8, 10
 
+#: Eigenvalues below this fraction of the largest are rounding errors.
+ROUNDING_SHARE = 1e-9
+
 #: Features that the page suggests to colour by.
 SUGGESTED_FEATURES = 12
 
@@ -69,6 +72,12 @@ def smoothness(Z: np.ndarray, P: Propagation) -> float:
     """tr(Z^T L Z) / tr(Z^T Z) with L = I - P; 0 if Z is constant on connected nodes."""
     total = float(np.vdot(Z, Z))
     return 1 - float(np.vdot(Z, P @ Z)) / total if total else 0.0
+
+
+def shown_eigenvalues(values: np.ndarray) -> list[float]:
+    """The first eigenvalues, with 0 for those that are rounding errors."""
+    shown = values[:SHOWN_COMPONENTS]
+    return np.where(shown > ROUNDING_SHARE * shown[0], shown, 0.0).tolist()
 
 
 class FeatureWeights(NamedTuple):

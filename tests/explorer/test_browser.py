@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from stored_page import read_page
+from truth import random_graph
 
 from benchmarks.browser import missing_browser, open_browser, open_page, set_width, wait_until
 from gpcanet import GPCAPath, Graph, explore
@@ -202,6 +204,42 @@ def test_names_that_look_like_markup_are_shown_as_text(browser):
     assert browser.execute_script("return window.hacked") is None
     assert browser.execute_script("return document.querySelectorAll('img, b[onclick]').length") == 0
     assert browser.execute_script("return document.scripts.length") == 1
+
+
+def test_nodes_are_coloured_by_any_feature(browser, page):
+    """By its name in the search field, and by a click among the weights of a component."""
+    header, _ = read_page(page.html)
+    name = next(n for n in header["colored"] if "feature 4" in n)
+    before = browser.execute_script("return Array.from(explorer.points.colors)")
+    press(browser, "#feature", "FEATURE 4", Keys.ENTER)
+    assert name in text_of(browser, "#legend")
+    assert browser.execute_script("return Array.from(explorer.points.colors)") != before
+    browser.find_element("id", "feature").clear()
+    press(browser, "#feature", "unknown")
+    assert text_of(browser, "#found-features") == "no such feature on this page"
+    press(browser, "#feature", Keys.ESCAPE)
+    button = browser.find_element("css selector", "#weights button")
+    button.click()
+    assert button.text in text_of(browser, "#legend")
+
+
+def test_sparse_features_beyond_the_suggested_ones_are_searched(browser, tmp_path):
+    X = sp.random_array((60, 300), density=0.05, rng=np.random.default_rng(0), format="csr")
+    explore(X, graph=random_graph(60), layout="pca").save(tmp_path / "sparse.html")
+    open_page(browser, tmp_path / "sparse.html")
+    assert "300 features" in text_of(browser, "#summary")
+    select = browser.find_element("id", "color")
+    listed = [option.text for option in Select(select).options]
+    name = next(f"feature {i}" for i in range(300) if f"feature {i}" not in listed)
+    press(browser, "#feature", name, Keys.ENTER)
+    assert Select(select).first_selected_option.text == name
+    shown = browser.execute_script(
+        "return Array.from(featureColoring(explorer.data, explorer.data.colored.indexOf("
+        "arguments[0])).values)", name,
+    )  # fmt: skip
+    column = X.toarray()[:, int(name.removeprefix("feature "))]
+    np.testing.assert_array_equal(shown, column.astype(np.float32))
+    assert text_of(browser, "#legend").endswith(name)
 
 
 def test_every_colouring_has_colours_and_a_legend(browser, page):

@@ -14,6 +14,7 @@ from truth import dense_P, random_graph, word_counts
 from gpcanet import GPCA, GPCAPath, Graph, explore
 from gpcanet.datasets import block_model
 from gpcanet.explorer.build import MAX_CLASSES
+from gpcanet.explorer.feature_columns import FEATURE_BYTES, feature_columns
 from gpcanet.explorer.measures import smoothness
 from gpcanet.linalg import Propagation
 
@@ -85,6 +86,14 @@ def test_smoothness_is_that_of_the_dense_laplacian(kind):
     assert smoothness(np.zeros((40, 3)), P) == 0
 
 
+def test_eigenvalues_that_are_rounding_errors_are_zero():
+    X = np.random.default_rng(0).normal(size=(60, 3)) @ np.ones((3, 5))  # of rank 1
+    page = explore(X, graph=random_graph(60), layout="pca")
+    for score in page.facts["scores"]:
+        assert score["eigenvalues"][0] > 1
+        assert score["eigenvalues"][1:] == [0.0] * 4
+
+
 def test_largest_weights_of_components_are_listed(data, page):
     header, arrays = read_page(page.html)
     n_pairs, n_components, n_listed = shape = header["weighted"]["shape"]
@@ -98,24 +107,74 @@ def test_largest_weights_of_components_are_listed(data, page):
     assert names[0, 0] == f"feature {order[0, 0]}"
 
 
-def test_features_to_colour_by_have_their_values(data, page):
+def colored(page):
+    """Names and values of the features of a page, one per row."""
     header, arrays = read_page(page.html)
-    columns = [int(name.removeprefix("feature ")) for name in header["colored"]]
+    n_columns, n_nodes = len(header["colored"]), header["shown"]
+    if not len(arrays["value_starts"]):
+        return header["colored"], arrays["values"].reshape(n_columns, n_nodes)
+    parts = arrays["values"], arrays["value_nodes"], arrays["value_starts"]
+    return header["colored"], sp.csr_array(parts, shape=(n_columns, n_nodes)).toarray()
+
+
+def test_features_to_colour_by_have_their_values(data, page):
+    names, values = colored(page)
+    columns = [int(name.removeprefix("feature ")) for name in names]
     assert sorted(columns) == list(range(9))
-    np.testing.assert_array_equal(arrays["values"], data.X[:, columns].T)
+    np.testing.assert_array_equal(values, data.X[:, columns].T)
 
 
-def test_sparse_features_and_names_of_a_table():
+def test_weights_refer_to_the_features_to_colour_by(page):
+    header, arrays = read_page(page.html)
+    positions = arrays["weighted_column"]
+    assert [header["colored"][i] for i in positions] == header["weighted"]["names"]
+
+
+@pytest.mark.parametrize("max_nodes", [60, 50])
+def test_all_sparse_features_can_be_coloured_by_their_names(max_nodes):
     X = word_counts(60, 200)
-    graph = random_graph(60)
-    sparse = read_page(explore(X, graph=graph, layout="pca").html)
+    options = {"graph": random_graph(60), "layout": "pca", "max_nodes": max_nodes}
+    sparse = explore(X, **options)
     table = pd.DataFrame(X.toarray(), columns=[f"word {i}" for i in range(200)])
-    dense = read_page(explore(table, graph=graph, layout="pca").html)
-    assert len(sparse[0]["colored"]) == 12
-    assert dense[0]["colored"] == [name.replace("feature", "word") for name in sparse[0]["colored"]]
-    np.testing.assert_array_equal(dense[1]["values"], sparse[1]["values"])
-    assert sparse[0]["betas"] == [0]
-    assert not sparse[0]["predicts"]
+    dense = explore(table, **options)
+    names, values = colored(sparse)
+    shown = np.array(read_page(sparse.html)[0]["ids"], int)
+    assert len(names) == 200
+    columns = [int(name.removeprefix("feature ")) for name in names]
+    np.testing.assert_array_equal(values, X.toarray()[np.ix_(shown, columns)].T)
+    of_words = dict(zip(*colored(dense), strict=True))
+    for name, row in zip(names, values, strict=True):  # equal variances may be in another order
+        np.testing.assert_array_equal(of_words[name.replace("feature", "word")], row)
+    header, arrays = read_page(sparse.html)
+    assert len(arrays["values"]) == np.count_nonzero(values)
+    variances = X.toarray()[np.ix_(shown, columns)].var(axis=0)[header["n_suggested"] :]
+    assert np.all(np.diff(variances) < 1e-12)
+    assert header["betas"] == [0]
+    assert not header["predicts"]
+
+
+@pytest.mark.parametrize("density", [0.5, 1.0])
+def test_features_beyond_the_budget_are_those_that_vary_least(density):
+    rng = np.random.default_rng(0)
+    X = rng.random((20_000, 320), dtype=np.float32) * rng.random(320, dtype=np.float32)
+    X[rng.random((20_000, 320), dtype=np.float32) >= density] = 0
+    found = feature_columns(
+        sp.csr_array(X) if density < 1 else X, np.arange(20_000), np.array([5, 3])
+    )
+    variances = X.var(axis=0, dtype=np.float64)
+    kept, dropped = found.features[2:], np.setdiff1d(np.arange(320), found.features)
+    assert found.features[:2].tolist() == [5, 3]
+    assert variances[kept].min() > variances[dropped].max()
+    size = found.values.nbytes + found.nodes.nbytes
+    assert 0.99 * FEATURE_BYTES < size <= FEATURE_BYTES
+    assert (len(found.nodes) == 0) == (density == 1)
+
+
+def test_values_beyond_float32_are_its_largest():
+    X = np.array([[1e300, 1.0], [-1e300, 2.0]])
+    found = feature_columns(X, np.arange(2), np.array([0]))
+    largest = np.finfo(np.float32).max
+    np.testing.assert_array_equal(found.values.reshape(2, 2), [[largest, -largest], [1, 2]])
 
 
 def test_edges_and_degrees_of_all_nodes(data, page):

@@ -47,8 +47,11 @@ LARGEST_ALPHA = 1e6
 #: Default number of components. More did not improve classification accuracy.
 DEFAULT_COMPONENTS = 128
 
-#: Number of features from which a few eigenvectors are computed without forming X^T F.
-LANCZOS_FEATURES = 1000
+#: Vectors that Lanczos multiplies: about this many per component, and this many more.
+VECTORS_PER_COMPONENT, MORE_VECTORS = 5, 120
+
+#: Time of a vector of Lanczos, in float64 and a narrow block, relative to a float32 column.
+NARROW_SOLVE = 3
 
 #: Density from which a sparse X is converted to a dense array.
 DENSE_SHARE = 0.05
@@ -159,34 +162,24 @@ class Parameters:
             n_iter=self.n_iter, max_iter=self.max_iter, half=self.half,
         )  # fmt: skip
 
-    def strategy(self, X: Any, n_components: Any) -> Strategy:
-        """How W of these features is to be computed."""
-        d = X.shape[1]
-        if self.eigen_solver == "lanczos":
-            if isinstance(n_components, float):
-                raise InputError(
-                    f"n_components={n_components} requires all eigenvalues; use "
-                    f"eigen_solver='formed', or an integer"
-                )
-            if n_components >= d:
-                raise InputError(
-                    f"eigen_solver='lanczos' computes fewer than all {d} components, not "
-                    f"{n_components}; use eigen_solver='formed'"
-                )
-            if not self.is_self_adjoint:
-                raise InputError(
-                    f"eigen_solver='lanczos' requires a symmetric matrix, which normalization='rw',"
-                    f" ghost='paper' and beta={self.beta} do not give; use eigen_solver='formed' "
-                    f"or ghost='balanced'"
-                )
-            return "lanczos"
-        if self.eigen_solver == "formed" or isinstance(n_components, float):
-            return "formed"
-        few = d > LANCZOS_FEATURES and 8 * n_components <= d
-        few = few and self.precision == "full" and self.is_self_adjoint
-        if not sp.issparse(X):  # it would be copied in float64 and read many times
-            few = few and X.size * 8 <= DENSE_BYTES and self.memory_limit is None
-        return "lanczos" if few else "formed"
+    def check_lanczos(self, d: int, n_components: int | float) -> None:
+        """Raise an InputError if eigen_solver="lanczos" cannot compute so many components."""
+        if isinstance(n_components, float):
+            raise InputError(
+                f"n_components={n_components} requires all eigenvalues; use eigen_solver='formed', "
+                f"or an integer"
+            )
+        if n_components >= d:
+            raise InputError(
+                f"eigen_solver='lanczos' computes fewer than all {d} components, not "
+                f"{n_components}; use eigen_solver='formed'"
+            )
+        if not self.is_self_adjoint:
+            raise InputError(
+                f"eigen_solver='lanczos' requires a symmetric matrix, which normalization='rw', "
+                f"ghost='paper' and beta={self.beta} do not give; use eigen_solver='formed' or "
+                f"ghost='balanced'"
+            )
 
 
 def check_n_components(n_components: Any, X: Any, eigen_solver: str = "auto") -> int | float:
@@ -299,12 +292,28 @@ class Problem:
     ) -> None:
         self.parameters, self.graph, self.X, self.labels = parameters, graph, X, labels
         self.n_components, self.mean, self._known = n_components, mean, known
-        self.strategy: Strategy = strategy or parameters.strategy(X, n_components)
         self.result_dtype = self.dtype = X.dtype
+        self.strategy: Strategy = strategy or self._choose_strategy()
         if self.strategy == "lanczos":
             self.dtype = np.dtype(np.float64)
         elif parameters.half:
             self.dtype = np.dtype(np.float32)
+
+    def _choose_strategy(self) -> Strategy:
+        parameters, d, k = self.parameters, self.X.shape[1], self.n_components
+        if parameters.eigen_solver == "lanczos":
+            parameters.check_lanczos(d, k)
+            return "lanczos"
+        is_auto = parameters.eigen_solver == "auto" and not isinstance(k, float)
+        may_choose = is_auto and parameters.precision == "full" and parameters.is_self_adjoint
+        if not sp.issparse(self.X):  # it would be copied in float64 and read many times
+            may_choose &= self.X.size * 8 <= DENSE_BYTES and parameters.memory_limit is None
+        if not may_choose or 8 * k > d:
+            return "formed"
+        work = VECTORS_PER_COMPONENT * k + MORE_VECTORS
+        if self.X.dtype == np.float32 and self.method != "direct":
+            work *= NARROW_SOLVE
+        return "lanczos" if work < d else "formed"
 
     def at(self, alpha: float, beta: float) -> Problem:
         """The same problem with other values of alpha and beta.
@@ -384,8 +393,11 @@ class Problem:
     @cached_property
     def method(self) -> Method:
         """Method of the linear solver; ``auto`` depends on the graph alone."""
-        method: Method = self.parameters.solver
-        return choose_method(self.propagation()) if method == "auto" else method
+        if self.parameters.solver != "auto":
+            return self.parameters.solver
+        return choose_method(
+            self.parameters.propagation(self.graph, None, self.dtype, reorder=False)
+        )
 
     @property
     def tol(self) -> float:

@@ -65,8 +65,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     eigen_solver : {"auto", "formed", "lanczos"}
         ``formed`` computes the matrix X^T (I + alpha L)^-1 X and calls LAPACK. ``lanczos`` uses
         products with it only and keeps a sparse X sparse, which is faster for many features and
-        few components. If eigenvalues are repeated, the matrix is formed nonetheless, unless
-        there are more than 6,000 features or a ``memory_limit``.
+        few components. ``auto`` chooses by estimated work. If eigenvalues are repeated, the
+        matrix is formed nonetheless, unless there are more than 6,000 features or a
+        ``memory_limit``.
     precision : {"full", "half"}
         ``half`` stores blocks in float16 during the solves and sums in float32, which halves the
         time of a step on graphs with a hundred thousand nodes or more. The relative error of each

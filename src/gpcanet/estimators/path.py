@@ -14,8 +14,12 @@ from ..errors import InputError
 from ..linalg import Grid, Resolvents, parallel_map, sharing_pays, times_power_of_two
 from ..utils.checks import check_number
 from ._fit import Eigenpairs, Fit, eigenpairs_of
+from ._memory_plan import Strategy
 from ._problem import LARGEST_ALPHA, Parameters, Problem, TrainingData, check_n_components
 from .gpca import GPCA
+
+#: Number of features up to which the matrix X^T F is formed for every pair.
+SHARED_FEATURES = 1000
 
 
 class GPCAPath(BaseEstimator):
@@ -119,7 +123,11 @@ class GPCAPath(BaseEstimator):
             raise InputError(
                 f"n_components={k} must be an integer: a path has one width for all pairs"
             )
-        self._problem = Problem(parameters, data.row_graph, data.X, data.labels, n_components=k)
+        # Formed matrices of several pairs share their solves, so Lanczos is for many features.
+        strategy: Strategy | None = None if data.X.shape[1] > SHARED_FEATURES else "formed"
+        self._problem = Problem(
+            parameters, data.row_graph, data.X, data.labels, n_components=k, strategy=strategy
+        )
         learned = data.attributes(beta=0.0, keep=False)
         self.n_nodes_in_, self.matched_by_id_ = learned["n_nodes_in_"], learned["matched_by_id_"]
         self.n_components_ = k

@@ -20,8 +20,9 @@ from ..linalg import Propagation
 from ..utils.atomic import atomic_file
 from ..utils.checks import check_number
 from ..utils.progress import report_progress
+from .feature_columns import feature_columns
 from .layout import choose_layout, lay_out, quantize
-from .measures import SHOWN_COMPONENTS, Classifier, columns, feature_weights, smoothness
+from .measures import Classifier, feature_weights, shown_eigenvalues, smoothness
 from .page import render
 
 #: Grid of the page. Larger alphas change little, and beta beyond 0.5 seldom helps.
@@ -207,7 +208,7 @@ def _build(data: Dataset, path: GPCAPath, layout: str, max_nodes: int, title: st
             "beta": beta,
             "accuracy": accuracy,
             "smoothness": smoothness(Z, P),
-            "eigenvalues": path.eigenvalues(alpha, beta)[:SHOWN_COMPONENTS].tolist(),
+            "eigenvalues": shown_eigenvalues(path.eigenvalues(alpha, beta)),
         })  # fmt: skip
         columns_used = slice(0, 2 if kind == "pca" else None)
         embeddings[divmod(i, len(alphas))] = Z[shown, columns_used]
@@ -215,6 +216,7 @@ def _build(data: Dataset, path: GPCAPath, layout: str, max_nodes: int, title: st
     positions = quantize(lay_out(embeddings, kind))
     weights = feature_weights(path, pairs)
     used, places = np.unique(weights.features, return_inverse=True)
+    colors = feature_columns(data.X, shown, weights.relevant)
 
     facts = {
         "nodes": n_nodes,
@@ -222,6 +224,7 @@ def _build(data: Dataset, path: GPCAPath, layout: str, max_nodes: int, title: st
         "features": data.X.shape[1],
         "components": path.n_components_,
         "shown": len(shown),
+        "shown_features": len(colors.features),
         "layout": kind,
         "scores": scores,
     }
@@ -237,7 +240,8 @@ def _build(data: Dataset, path: GPCAPath, layout: str, max_nodes: int, title: st
         "classes": _class_names(data),
         "predicts": classifier is not None,
         "weighted": {"names": _feature_names(data, used), "shape": list(weights.features.shape)},
-        "colored": _feature_names(data, weights.relevant),
+        "colored": _feature_names(data, colors.features),
+        "n_suggested": len(weights.relevant),
     }
     arrays = {
         "positions": positions.levels.reshape(len(pairs), -1),
@@ -247,8 +251,11 @@ def _build(data: Dataset, path: GPCAPath, layout: str, max_nodes: int, title: st
         "part": _parts(data)[shown],
         "degree": np.diff(data.graph.indptr)[shown].astype(np.uint32),
         "edges": edges,
-        "values": columns(data.X, weights.relevant, shown),
+        "value_starts": colors.starts,
+        "value_nodes": colors.nodes,
+        "values": colors.values,
         "weighted": places.reshape(-1).astype(np.uint32),
+        "weighted_column": _positions(colors.features, used),
         "weights": weights.weights.reshape(-1).astype(np.float32),
     }
     return Explorer(render(title, header, arrays), title, facts)
@@ -262,6 +269,14 @@ def _edges(data: Dataset, shown: np.ndarray) -> np.ndarray:
     if len(once) > MAX_EDGES:
         once = np.sort(np.random.default_rng(0).choice(once, MAX_EDGES, replace=False))
     return np.stack([sources[once], graph.indices[once]], axis=1).astype(np.uint32)
+
+
+def _positions(features: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Position of every wanted feature among those of the page, their number if it is not there."""
+    order = np.argsort(features)
+    place = np.minimum(np.searchsorted(features, wanted, sorter=order), len(features) - 1)
+    found = features[order[place]] == wanted
+    return np.where(found, order[place], len(features)).astype(np.uint32)
 
 
 def _parts(data: Dataset) -> np.ndarray:

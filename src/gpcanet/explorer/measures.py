@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..datasets import Dataset
 from ..estimators.heads import Head
@@ -21,8 +20,11 @@ MAX_TRAINING_LABELS = 20_000
 #: Components whose eigenvalues and features are shown, and features listed for each.
 SHOWN_COMPONENTS, LISTED_FEATURES = 8, 10
 
-#: Features by which nodes can be coloured.
-COLORING_FEATURES = 12
+#: Eigenvalues below this fraction of the largest are rounding errors.
+ROUNDING_SHARE = 1e-9
+
+#: Features that the page suggests to colour by.
+SUGGESTED_FEATURES = 12
 
 
 class Predictions(NamedTuple):
@@ -72,12 +74,18 @@ def smoothness(Z: np.ndarray, P: Propagation) -> float:
     return 1 - float(np.vdot(Z, P @ Z)) / total if total else 0.0
 
 
+def shown_eigenvalues(values: np.ndarray) -> list[float]:
+    """The first eigenvalues, with 0 for those that are rounding errors."""
+    shown = values[:SHOWN_COMPONENTS]
+    return np.where(shown > ROUNDING_SHARE * shown[0], shown, 0.0).tolist()
+
+
 class FeatureWeights(NamedTuple):
     """Features that weigh most in the components of every pair."""
 
     features: np.ndarray  # of shape (n_pairs, n_components, n_listed)
     weights: np.ndarray
-    relevant: np.ndarray  # features to colour by, most relevant first
+    relevant: np.ndarray  # features that the page suggests to colour by, most relevant first
 
 
 def feature_weights(path: GPCAPath, pairs: list[tuple[float, float]]) -> FeatureWeights:
@@ -96,11 +104,5 @@ def feature_weights(path: GPCAPath, pairs: list[tuple[float, float]]) -> Feature
         order = np.argsort(-np.abs(W), axis=1, kind="stable")[:, :n_listed]
         features.append(order)
         weights.append(np.take_along_axis(W, order, axis=1))
-    relevant = np.argsort(-relevance, kind="stable")[:COLORING_FEATURES]
+    relevant = np.argsort(-relevance, kind="stable")[:SUGGESTED_FEATURES]
     return FeatureWeights(np.array(features), np.array(weights), relevant)
-
-
-def columns(X: Any, features: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """These columns of some rows of X, one row per column."""
-    chosen = X.tocsc()[:, features].toarray() if sp.issparse(X) else X[:, features]
-    return np.asarray(chosen[nodes].T, np.float32)

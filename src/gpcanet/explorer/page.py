@@ -15,7 +15,7 @@ import numpy as np
 from ..utils.tensor_file import tensor_bytes
 
 #: Joined in this order. Each file is a part of one script.
-SCRIPTS = ("data.js", "points.js", "charts.js", "panels.js", "main.js")
+SCRIPTS = ("data.js", "points.js", "charts.js", "panels.js", "search.js", "main.js")
 
 
 def render(title: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:

@@ -125,7 +125,7 @@ async function start() {
     betaInput.setAttribute("aria-valuetext", `beta ${short(data.betas[beta])}`);
     if (isFirst || coloring().moves) recolor();
     showNode(byId("node"), data, state.selected, state.frame, { colorOf, select });
-    showWeights(byId("weights"), data, state.frame, Number(byId("component").value));
+    showWeights(byId("weights"), data, state.frame, Number(byId("component").value), colorBy);
   }
 
   function drawMarks() {
@@ -219,14 +219,26 @@ async function start() {
     names.forEach(([value, text]) => select.append(make("option", text, { value })));
     select.addEventListener("change", () => { change(select.value); request(); });
   }
-  fillSelect(byId("color"), Object.entries(all).map(([key, { title }]) => [key, title]), (value) => {
-    Object.assign(state, { color: value, group: null });
+  function changeColor(key) {
+    Object.assign(state, { color: key, group: null });
+    byId("color").value = key;
     recolor();
     showNode(byId("node"), data, state.selected, state.frame, { colorOf, select });
-  });
+    request();
+  }
+  // By one of the features of the page, which is added to the select element.
+  function colorBy(k) {
+    const key = `feature-${k}`;
+    if (!all[key]) {
+      all[key] = featureColoring(data, k);
+      byId("color").append(make("option", all[key].title, { value: key }));
+    }
+    changeColor(key);
+  }
+  fillSelect(byId("color"), Object.entries(all).map(([key, { title }]) => [key, title]), changeColor);
   const components = data.weighted.shape[1];
   fillSelect(byId("component"), Array.from({ length: components }, (_, k) => [k, k + 1]),
-    (value) => showWeights(byId("weights"), data, state.frame, Number(value)));
+    (value) => showWeights(byId("weights"), data, state.frame, Number(value), colorBy));
 
   function setUpSlider(input, ticks, values, change) {
     input.max = values.length - 1;
@@ -253,35 +265,8 @@ async function start() {
     setAlpha(Math.min(nAlphas - 1, Math.floor(state.a) + 1));
   });
 
-  const query = byId("query"), found = byId("found");
-  function search() {
-    const text = query.value.trim(), matches = [];
-    const exact = text ? data.ids.indexOf(text) : -1;
-    if (exact >= 0) matches.push(exact);
-    for (let i = 0; text && i < data.n && matches.length < 8; i++) {
-      if (i !== exact && data.ids[i].startsWith(text)) matches.push(i);
-    }
-    found.hidden = !text;
-    found.replaceChildren(...matches.map((node) => {
-      const item = make("li"), button = make("button", data.ids[node], { type: "button" });
-      button.addEventListener("click", () => choose(node));
-      item.append(button);
-      return item;
-    }));
-    if (!matches.length) found.append(make("li", "no such id on this page", { class: "none" }));
-    return matches;
-  }
-  function choose(node) {
-    found.hidden = true;
-    query.value = data.ids[node];
-    select(node);
-  }
-  query.addEventListener("input", search);
-  byId("search").addEventListener("submit", (event) => {
-    event.preventDefault();
-    const [first] = search();
-    if (first !== undefined) choose(first);
-  });
+  addSearch(byId("search"), data.ids, "no such id on this page", select);
+  addSearch(byId("feature-search"), data.colored, "no such feature on this page", colorBy);
 
   // -- start -------------------------------------------------------------------------------
   const part = (shown, whole, noun) => (
@@ -291,6 +276,9 @@ async function start() {
     data.shown < data.nodes ? `${count(data.n_shown_edges)} edges between them`
       : part(data.n_shown_edges, data.edges, "edges"),
     `${data.layout === "tsne" ? "t-SNE" : "the first two"} of ${data.components} components`,
+    data.shown_features < data.features
+      ? `${count(data.shown_features)} of ${count(data.features)} features to colour by: those that vary most`
+      : `${count(data.features)} features`,
   ].join(" \u00b7 ");
   const middle = Math.floor(nAlphas / 2);
   Object.assign(state, { a: middle, targetA: middle });

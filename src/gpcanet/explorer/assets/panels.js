@@ -46,10 +46,17 @@ function colorings(data) {
       group: (i, f) => (label[i] === NO_LABEL ? 3 : part[i] === 1 ? 2 : at(f, i) === label[i] ? 0 : 1) };
   }
   all.degree = { title: "degree", values: degree, log: true };
-  data.colored.forEach((name, k) => {
-    all[`feature-${k}`] = { title: name, values: values.subarray(k * data.n, (k + 1) * data.n) };
-  });
+  for (let k = 0; k < data.n_suggested; k++) all[`feature-${k}`] = featureColoring(data, k);
   return all;
+}
+
+// Feature k of those on the page. Values that are 0 may be left out of the data.
+function featureColoring(data, k) {
+  const { values, value_starts: starts, value_nodes: nodes } = data.arrays, title = data.colored[k];
+  if (!starts.length) return { title, values: values.subarray(k * data.n, (k + 1) * data.n) };
+  const all = new Float32Array(data.n);
+  for (let i = starts[k]; i < starts[k + 1]; i++) all[nodes[i]] = values[i];
+  return { title, values: all };
 }
 
 function groupSizes(coloring, n, frame) {
@@ -156,7 +163,7 @@ function showNode(host, data, node, frame, { colorOf, select }) {
   host.replaceChildren(head, list, make("p", `${count(degree)} neighbours${all}`), buttons);
 }
 
-function showWeights(host, data, frame, component) {
+function showWeights(host, data, frame, component, colorBy) {
   const [, components, listed] = data.weighted.shape;
   const begin = (frame * components + component) * listed;
   const weights = data.arrays.weights.subarray(begin, begin + listed);
@@ -168,8 +175,11 @@ function showWeights(host, data, frame, component) {
     fill.style.cssText = weight < 0 ? `right:50%;background:#c8500a` : `left:50%;background:#0b5cad`;
     fill.style.width = `${width}%`;
     bar.append(fill);
-    const label = make("span", name);
-    label.title = name;
+    const column = data.arrays.weighted_column[data.arrays.weighted[begin + k]];
+    const isStored = column < data.colored.length;
+    const label = isStored ? make("button", name, { type: "button" }) : make("span", name);
+    label.title = isStored ? `${name}: colour the nodes by it` : name;
+    if (isStored) label.addEventListener("click", () => colorBy(column));
     row.append(label, bar, make("span", weight.toFixed(3)));
     return row;
   }));

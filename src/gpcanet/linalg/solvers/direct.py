@@ -41,6 +41,8 @@ class Factorization:
 
 def factorizes_well(P: Propagation) -> bool:
     """Whether a factorisation is faster than an iteration."""
+    if P.n_nodes > SMALL_NODES:
+        return False
     ones = np.ones(len(P.indices))
     return has_little_fill_in(sp.csr_array((ones, P.indices, P.indptr), shape=P.shape))
 

@@ -102,7 +102,7 @@ def embed(folder: str) -> Outcome:
     """Fit on the store in a folder, and measure stages, memory and bytes."""
     from gpcanet.distributed import GPCA, Store, local_cluster
     from gpcanet.distributed.plan import make_plan
-    from gpcanet.estimators._problem import Parameters
+    from gpcanet.estimators.problem import Parameters
     from gpcanet.utils.progress import progress_to
 
     scratch, store = Path(folder) / "scratch", Store.open(f"{folder}/store")

@@ -41,7 +41,7 @@ def run(config: Config) -> dict[str, Any]:
 def measure(folder: str, shape: dict[str, int], limit: str) -> Outcome:
     """A run within the limit, and the memory that its processes take."""
     from gpcanet.distributed import GPCA, Store, local_cluster
-    from gpcanet.estimators._memory_plan import parse_bytes
+    from gpcanet.estimators.memory_plan import parse_bytes
 
     from .shuffled_circulant import write_store
 

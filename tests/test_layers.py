@@ -203,8 +203,9 @@ def foreign_underscores(tree, own):
             defined.add(node.id)
         elif isinstance(node, ast.ImportFrom):
             inside = node.level == 1 or (node.module or "").startswith(own)
-            for alias in node.names if not inside else ():
-                read[alias.name] = node.lineno
+            names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            for name in names if not inside else ():
+                read[name] = node.lineno
     private = {name for name in read if name.startswith("_") and not name.startswith("__")}
     return {name: read[name] for name in private - defined - ALLOWED_UNDERSCORES}
 
@@ -277,6 +278,7 @@ def test_a_module_without_a_layer_is_noticed():
     [
         ("model._fit(X)", {"_fit": 1}),
         ("from ..linalg.eigen import _gap", {"_gap": 1}),
+        ("from ..estimators._fit import Fit", {"_fit": 1}),
         ("def _fit(): ...\nself._fit()", {}),
         ("self._seen = 1\nother._seen", {}),
         ("from .eigen import _gap", {}),

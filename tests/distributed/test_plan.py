@@ -13,7 +13,7 @@ import gpcanet
 from gpcanet.distributed import Store
 from gpcanet.distributed.plan import make_plan
 from gpcanet.errors import InputError, ParameterError
-from gpcanet.estimators._problem import Parameters
+from gpcanet.estimators.problem import Parameters
 
 GUIDE = Path(gpcanet.__file__).parents[2] / "docs" / "guide-cluster.md"
 

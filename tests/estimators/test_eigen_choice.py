@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from truth import random_graph
 
 from gpcanet import GPCA, Graph
-from gpcanet.estimators._problem import Parameters, Problem
+from gpcanet.estimators.problem import Parameters, Problem
 
 # CPU seconds of fits that were measured on one core (decision record 57): nodes, features,
 # components, dtype, solver; seconds of the formed matrix, and of Lanczos.

@@ -11,13 +11,13 @@ import pytest
 import scipy.sparse as sp
 from truth import random_labels
 
-import gpcanet.estimators._memory_plan
 import gpcanet.estimators.memory_estimate
+import gpcanet.estimators.memory_plan
 from gpcanet import GPCA, GPCAClassifier
 from gpcanet.datasets import block_model
-from gpcanet.estimators._fit import _blocks, unnamed_array
-from gpcanet.estimators._memory_plan import FitSize, format_bytes, parse_bytes, plan_memory
-from gpcanet.estimators._problem import Parameters, Problem
+from gpcanet.estimators.fit import _blocks, unnamed_array
+from gpcanet.estimators.memory_plan import FitSize, format_bytes, parse_bytes, plan_memory
+from gpcanet.estimators.problem import Parameters, Problem
 
 SIZE = FitSize(10**6, 100, 16, 10**7, 4, 4, 4, reorders=True)
 SIZES = [
@@ -122,13 +122,13 @@ def data():
 @pytest.fixture
 def tight(monkeypatch):
     """Function that returns the limit for a number of columns per block, without row chunks."""
-    monkeypatch.setattr(gpcanet.estimators._memory_plan, "CHUNKS", 0)
+    monkeypatch.setattr(gpcanet.estimators.memory_plan, "CHUNKS", 0)
     monkeypatch.setattr(gpcanet.linalg.features, "CHUNK_BYTES", 24 * 8 * 50)
 
     def limit(X, n_columns, **parameters):
         size = Problem(Parameters(**parameters), data_graph(), X, n_components=5).sizes()
-        fixed = gpcanet.estimators._memory_plan._fixed(size, reorder=False)
-        return fixed + n_columns * gpcanet.estimators._memory_plan._per_column(size)
+        fixed = gpcanet.estimators.memory_plan._fixed(size, reorder=False)
+        return fixed + n_columns * gpcanet.estimators.memory_plan._per_column(size)
 
     def data_graph():
         return block_model(400, 2000, n_features=24, n_classes=4, seed=3).graph

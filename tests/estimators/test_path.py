@@ -26,12 +26,12 @@ from truth import (
     word_counts,
 )
 
-import gpcanet.estimators._memory_plan
+import gpcanet.estimators.memory_plan
 import gpcanet.linalg.features
 from gpcanet import GPCA, GPCAPath, Graph, load_model, save_model
 from gpcanet.datasets import load
 from gpcanet.datasets.environment import DATA_DIR_VARIABLE
-from gpcanet.estimators._problem import default_tol
+from gpcanet.estimators.problem import default_tol
 
 ALPHAS, BETAS = (0.5, 2.0, 10.0, 20.0, 40.0), (0.0, 0.1, 0.5, 1.0)
 
@@ -342,7 +342,7 @@ def test_fit_on_some_nodes_equals_gpca_on_these_nodes(graph, X, labels):
 
 def test_large_features_that_are_centred_in_chunks(data, monkeypatch):
     graph, X, labels = data
-    monkeypatch.setattr(gpcanet.estimators._memory_plan, "KEPT_BYTES", 0)
+    monkeypatch.setattr(gpcanet.estimators.memory_plan, "KEPT_BYTES", 0)
     monkeypatch.setattr(gpcanet.linalg.features, "KEPT_BYTES", 0)
     X = X + 7
     path = GPCAPath(3, alphas=(1.0, 20.0), betas=(0.0, 0.2), tol=1e-11).fit(X, labels, graph=graph)

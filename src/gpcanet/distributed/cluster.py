@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster, Nanny, WorkerPlugin
 
 from .. import __version__
 from ..errors import InputError
-from ..estimators._memory_plan import parse_bytes
+from ..estimators.memory_plan import parse_bytes
 from .store import Store
 
 #: Seconds to wait for a scheduler, and for its first worker.

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__
 from ..errors import InputError
 from ..estimators import GPCA as LocalGPCA
-from ..estimators._fit import Eigenpairs, eigenpairs_of, learned_attributes
-from ..estimators._problem import Parameters, check_n_components
+from ..estimators.fit import Eigenpairs, eigenpairs_of, learned_attributes
+from ..estimators.problem import Parameters, check_n_components
 from ..estimators.training_nodes import TrainingNodes
 from ..estimators.validation import check_ghost_labels
 from ..graph import Graph

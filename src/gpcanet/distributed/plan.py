@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError, ParameterError
-from ..estimators._memory_plan import BYTES_PER_NODE, format_bytes, parse_bytes
-from ..estimators._problem import Parameters, default_tol
+from ..estimators.memory_plan import BYTES_PER_NODE, format_bytes, parse_bytes
+from ..estimators.problem import Parameters, default_tol
 from ..linalg.operators.base import CACHE_LINE_BYTES
 from ..linalg.operators.propagation import MATERIALIZED_BYTES
 from ..linalg.solvers.chebyshev import chebyshev_steps

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators._problem import Parameters
+from ..estimators.problem import Parameters
 from ..files.output import write_table
 from ..graph import Graph
 from ..linalg import parallel_map, parallel_sum, row_chunks, times_power_of_two

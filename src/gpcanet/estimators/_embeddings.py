@@ -27,11 +27,11 @@ from ..linalg import (
 )
 from ..utils.labels import UNLABELED
 from ._alignment import row_subgraph
-from ._fit import Eigenpairs, Fit, eigenpairs_of
-from ._memory_plan import reordering_pays
-from ._problem import Parameters, Problem, TrainingData, check_n_components
+from .fit import Eigenpairs, Fit, eigenpairs_of
 from .gpca import GPCA
 from .heads import FeatureScaler
+from .memory_plan import reordering_pays
+from .problem import Parameters, Problem, TrainingData, check_n_components
 
 #: Parameters of GPCA that need their own fit for every alpha unless they have their default.
 SEPARATE_PARAMETERS = (

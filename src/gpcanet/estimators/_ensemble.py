@@ -26,8 +26,8 @@ from ._model_selection import (
     select_members,
     usual_candidates,
 )
-from ._problem import TrainingData
 from .heads import expected_calibration_error, fit_temperature, with_temperature
+from .problem import TrainingData
 from .training_nodes import TrainingNodes
 from .validation import as_user_errors, check_weights
 

@@ -12,8 +12,8 @@ from ..errors import InputError
 from ..graph import Graph
 from ..utils.checks import check_number
 from ._alignment import RowIndex, align_to_rows, check_graph
-from ._problem import LARGEST_ALPHA, Parameters
 from .gpca import GPCA
+from .problem import LARGEST_ALPHA, Parameters
 from .training_nodes import JoinedRows, check_keep, join_training_rows
 from .validation import check_features, check_weights
 

@@ -15,8 +15,8 @@ from ..utils.checks import check_choice, check_number
 from ._ensemble import USES, fit_ensemble, predict_ensemble
 from ._model_selection import FEATURE_SCALINGS
 from ._predictor import GraphPredictor
-from ._problem import TrainingData
 from .multilabel import fit_indicators
+from .problem import TrainingData
 from .validation import check_held_out, check_labels, is_indicator_matrix
 
 #: Parameters that are True, False or "auto".

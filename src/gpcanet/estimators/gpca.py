@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from ..errors import InputError
 from ..linalg import times_power_of_two
 from ._alignment import RowIndex, check_graph, row_subgraph
-from ._fit import Fit
-from ._problem import Parameters, Problem, TrainingData, check_n_components
+from .fit import Fit
+from .problem import Parameters, Problem, TrainingData, check_n_components
 from .training_nodes import join_training_rows
 from .validation import as_user_errors, check_features
 

@@ -11,10 +11,10 @@ from ..graph import Graph
 from ..utils.available_memory import available_bytes
 from ._embeddings import SUBSPACE_ALPHAS
 from ._model_selection import make_candidates
-from ._problem import Parameters, Problem, check_n_components
 from ._stacking import KEPT_BYTES
 from .classifier import GPCAClassifier
 from .gpca import GPCA
+from .problem import Parameters, Problem, check_n_components
 from .regressor import GPCARegressor
 
 #: Memory of compiled code.

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..errors import InputError
 from ..linalg import Grid, Resolvents, parallel_map, sharing_pays, times_power_of_two
 from ..utils.checks import check_number
-from ._fit import Eigenpairs, Fit, eigenpairs_of
-from ._memory_plan import Strategy
-from ._problem import LARGEST_ALPHA, Parameters, Problem, TrainingData, check_n_components
+from .fit import Eigenpairs, Fit, eigenpairs_of
 from .gpca import GPCA
+from .memory_plan import Strategy
+from .problem import LARGEST_ALPHA, Parameters, Problem, TrainingData, check_n_components
 
 #: Number of features up to which the matrix X^T F is formed for every pair.
 SHARED_FEATURES = 1000

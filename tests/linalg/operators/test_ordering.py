@@ -6,7 +6,7 @@ from truth import degrees, dense_P, dense_solve, propagation
 
 from gpcanet import GPCA, Graph
 from gpcanet.datasets import block_model
-from gpcanet.estimators._problem import Parameters, Problem
+from gpcanet.estimators.problem import Parameters, Problem
 from gpcanet.linalg import Solver
 from gpcanet.linalg.operators.ordering import LARGEST_GROUP, locality_order, permute
 

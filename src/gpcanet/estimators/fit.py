@@ -23,8 +23,8 @@ from ..linalg import (
     row_chunks,
     times_power_of_two,
 )
-from ._memory_plan import format_bytes
-from ._problem import Problem
+from .memory_plan import format_bytes
+from .problem import Problem
 
 
 class Eigenpairs(NamedTuple):

@@ -29,7 +29,7 @@ from ..linalg import (
 from ..utils.checks import check_choice, check_number
 from ..utils.labels import UNLABELED
 from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
-from ._memory_plan import (
+from .memory_plan import (
     REORDERED_STEPS,
     FitSize,
     MemoryPlan,

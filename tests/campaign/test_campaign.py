@@ -1,6 +1,7 @@
 """Each part of the campaign for a few seconds, with a fixed seed; and it finds planted bugs."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 
 from campaign import faults, hostile, truth
 from campaign.cases import generator, run_cases
+from campaign.fork_server import Ended
+from campaign.killed import TASKS
 from gpcanet.linalg.operators import propagation
 from gpcanet.linalg.operators.ghost import GhostFactor
 from gpcanet.linalg.operators.propagation import degrees_of
@@ -40,8 +43,17 @@ def test_undamaged_files_of_every_format_are_read(tmp_path):
 
 
 def test_killed_commands_leave_no_incomplete_file():
-    seen = {faults.check_kill(generator(0, number)) for number in (1, 4)}
-    assert seen
+    seen = [faults.check_kill(generator(0, number)) for number in range(6)]
+    assert any("SIGKILL" in outcome for outcome in seen)
+
+
+def test_signals_reach_commands_while_they_run(tmp_path):
+    seconds, _ = faults.reference("store")
+    for number, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert faults.run("store", folder, number=number, moment=seconds / 20).code == code
+        assert not (folder / "store").exists()
 
 
 # -- planted bugs -----------------------------------------------------------------------------
@@ -85,20 +97,15 @@ def test_accepted_checksum_is_found(monkeypatch):
     assert changed > 0
 
 
-def test_file_that_is_not_renamed_into_place_is_found(monkeypatch, tmp_path):
-    def incomplete(name, folder, largest_file=None):
-        for output in faults.COMMANDS[name].outputs:
+def test_file_that_is_not_renamed_into_place_is_found(monkeypatch):
+    def incomplete(name, folder, **fault):
+        for output in TASKS[name].outputs:
             (folder / output).write_bytes(b"half")
-        return subprocess.CompletedProcess([], 0, b"", b"")
+        return Ended(0, "", 0.1)
 
     monkeypatch.setattr(faults, "reference", lambda name: (0.1, dict.fromkeys(
-        faults.COMMANDS[name].outputs, b"whole")))  # fmt: skip
-    monkeypatch.setattr(faults, "_run", incomplete)
-    monkeypatch.setattr(
-        faults,
-        "_run_and_signal",
-        lambda name, folder, *_: (incomplete(name, folder).returncode, ""),
-    )
+        TASKS[name].outputs, b"whole")))  # fmt: skip
+    monkeypatch.setattr(faults, "run", incomplete)
     with pytest.raises(AssertionError, match="is incomplete"):
         faults.check_kill(generator(0, 0))
 

@@ -314,7 +314,7 @@ def test_signals_leave_the_old_output_and_no_temporary_file():
 
 
 #: Sends a signal at a moment when Python would otherwise end by it: while the command is imported,
-#: inside of exec(), or when it ends.
+#: inside of exec(), while a class is created, or when it ends.
 SIGNALLED = """
 import atexit, os, signal, sys
 sent, moment = int(sys.argv.pop(1)), sys.argv.pop(1)
@@ -332,12 +332,17 @@ from gpcanet import cli
 if moment == "exec":
     from gpcanet.cli import options
     options.Input.load = lambda *_: exec(compile("stop()", "made", "exec"), {"stop": stop})
+if moment == "class":
+    from gpcanet.cli import options
+    class Attribute:
+        __set_name__ = stop
+    options.Input.load = lambda *_: type("Made", (), {"attribute": Attribute()})
 cli.main()
 """
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("moment", ["import", "exec", "exit"])
+@pytest.mark.parametrize("moment", ["import", "exec", "class", "exit"])
 def test_exit_code_after_a_signal_in_any_moment(sent, moment):
     command = [sys.executable, "-c", SIGNALLED, str(int(sent)), moment, *write_small()]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from .signals import INTERRUPTED, INTERRUPTED_MESSAGE, catch_signals, ignore_signals
+from .signals import (
+    INTERRUPTED,
+    INTERRUPTED_MESSAGE,
+    catch_signals,
+    ignore_signals,
+    was_interrupted,
+)
 
 __all__ = ["main"]
 
@@ -14,7 +20,9 @@ def main() -> None:
     catch_signals()
     try:
         from .app import run
-    except KeyboardInterrupt:
+    except BaseException:
+        if not was_interrupted():
+            raise
         ignore_signals()
         print(f"gpcanet: {INTERRUPTED_MESSAGE}", file=sys.stderr)
         sys.exit(INTERRUPTED)

@@ -14,7 +14,13 @@ import typer
 from ..errors import InputError, OutputExistsError, UserError
 from .console import escaped, print_result
 from .log_file import logger, stop_logging
-from .signals import INTERRUPTED, INTERRUPTED_MESSAGE, catch_signals, ignore_signals
+from .signals import (
+    INTERRUPTED,
+    INTERRUPTED_MESSAGE,
+    catch_signals,
+    ignore_signals,
+    was_interrupted,
+)
 
 INTERNAL_ERROR, BAD_INPUT = 1, 2
 
@@ -63,6 +69,8 @@ def run_app(app: typer.Typer, program: str) -> None:
         message = "not enough memory for this graph; use --memory-limit or float32"
         _exit(program, message, BAD_INPUT, "MemoryError")
     except Exception as error:
+        if was_interrupted():
+            _exit(program, INTERRUPTED_MESSAGE, INTERRUPTED, "Interrupted")
         # Python has no type of its own for these.
         if str(error) == "can't start new thread" or "failed to map segment" in str(error):
             message = "the system allows no more threads or memory; raise its limits"

@@ -11,6 +11,8 @@ INTERRUPTED_MESSAGE = "interrupted; no incomplete file was left"
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+_received: list[int] = []
+
 
 class Interrupt(KeyboardInterrupt):
     """The command was interrupted or terminated.
@@ -22,9 +24,15 @@ class Interrupt(KeyboardInterrupt):
 
 def catch_signals() -> None:
     """Raise an Interrupt for each signal, unless the command was started to ignore it."""
+    _received.clear()
     for number in _SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _raise_interrupt)
+
+
+def was_interrupted() -> bool:
+    """Whether a signal came: Python turns exceptions into others while it creates a class."""
+    return bool(_received)
 
 
 def ignore_signals() -> None:
@@ -33,5 +41,6 @@ def ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _raise_interrupt(*_: Any) -> None:
+def _raise_interrupt(number: int, _: Any) -> None:
+    _received.append(number)
     raise Interrupt

@@ -63,8 +63,7 @@ def id_array(ids: Iterable[Any]) -> np.ndarray:
         array = np.empty(0)
     kind = array.dtype.kind
     changed = (kind == "U" and not all(isinstance(name, str) for name in listed)) or (
-        kind == "f"
-        and any(isinstance(one, Integral) and abs(int(one)) > EXACT for one in listed)
+        kind == "f" and any(isinstance(one, Integral) and abs(int(one)) > EXACT for one in listed)
     )
     if array.shape != (len(listed),) or changed:
         return object_array(listed)

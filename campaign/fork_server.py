@@ -81,7 +81,8 @@ def serve() -> None:
     for module in MODULES:
         importlib.import_module(module)
     for line in sys.stdin:
-        print(json.dumps(_run(*json.loads(line))), flush=True)
+        with suppress(BrokenPipeError):  # the campaign has ended
+            print(json.dumps(_run(*json.loads(line))), flush=True)
 
 
 def _start_web_server() -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
 from gpcanet.datasets import block_model
+
+from .distributed import thread_cluster
 
 INPUTS = ["-e", "edges.csv", "-f", "features.csv"]
 
@@ -62,34 +63,17 @@ def _write_store() -> None:
     write_dataset(block_model(150, 500, n_features=8, n_classes=3), "store", columns_per_block=2)
 
 
-@contextmanager
-def _cluster() -> Iterator[Any]:
-    """A cluster whose worker is a thread of this process, so that a signal hits all of it."""
-    import dask
-    from distributed import Client, LocalCluster
-
-    with (
-        dask.config.set({"distributed.worker.profile.enabled": False}),
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None,
-            memory_limit=0, local_directory="dask",
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
-        yield client
-
-
 def _build_store() -> None:
     from gpcanet.distributed import build_store
 
-    with _cluster() as client:
+    with thread_cluster(local_directory="dask") as client:
         build_store("built", "features.parquet", "edges.parquet", client=client)
 
 
 def _embed_store() -> None:
     from gpcanet.distributed import GPCA
 
-    with _cluster() as client:
+    with thread_cluster(local_directory="dask") as client:
         GPCA(3).fit_transform(
             "given", client=client, scratch="scratch", output="parts", resume=True
         )

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import sleep  # by its own name: tests replace time.sleep
 from typing import Any, Self
 
-import gpcanet
+import gpcanet.errors
 
 PACKAGE = os.path.dirname(str(gpcanet.__file__))
 

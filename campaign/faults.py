@@ -70,7 +70,8 @@ def check_kill(rng: Rng) -> str:
             assert not left, f"{left} left after {fault}"
         if task.resumes or rng.random() < 0.25:
             _check_rerun(name, folder, expected)
-    return f"{name}, {fault}{', new process' if is_new else ''}"
+    finished = ", finished before" if fault != "disk" and ended.code == 0 else ""
+    return f"{name}, {fault}{', new process' if is_new else ''}{finished}"
 
 
 def _check_code(ended: Ended, number: int, is_new: bool) -> None:

@@ -65,7 +65,11 @@ def check_file(rng: Rng) -> str:
         warnings.simplefilter("ignore")  # of libraries that write the valid files
         formats()
     name, one = choose(rng, *formats().items())
-    damaged = mutate(rng, one.content)
+    return f"{name}, {outcome(one, mutate(rng, one.content))}"
+
+
+def outcome(one: Format, damaged: bytes) -> str:
+    """Whether damaged content is read or refused; raises if it is neither in the right way."""
     with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
         path = Path(folder) / f"file{one.suffix}"
         path.write_bytes(damaged)
@@ -77,13 +81,13 @@ def check_file(rng: Rng) -> str:
                 answer = _read_in_child(one, path) if one.may_crash else one.read(path)
         except (UserError, OSError) as error:
             _check_message(str(error))
-            return f"{name}, refused"
+            return "refused"
         finally:
             signal.alarm(0)
         if one.is_sealed:
             path.write_bytes(one.content)
             assert np.array_equal(answer, one.read(path)), "a damaged file gives another answer"
-    return f"{name}, read"
+    return "read"
 
 
 def _check_message(message: str) -> None:

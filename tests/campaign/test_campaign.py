@@ -36,6 +36,16 @@ def test_damaged_files_are_refused_or_read():
     assert any(outcome.endswith("read") for outcome in outcomes)
 
 
+def test_files_are_damaged_by_coverage_too():
+    pytest.importorskip("atheris", reason="atheris is not installed")
+    ended = subprocess.run(
+        [sys.executable, "-m", "campaign.coverage", "features csv", "-runs=300", "-seed=1"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "Done 300 runs" in ended.stderr
+
+
 def test_undamaged_files_of_every_format_are_read(tmp_path):
     for name, one in hostile.formats().items():
         path = tmp_path / f"{name}{one.suffix}"

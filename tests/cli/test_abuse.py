@@ -331,7 +331,7 @@ if moment == "exit":
 from gpcanet import cli
 if moment == "exec":
     from gpcanet.cli import options
-    options.Input.load = lambda *_: exec(compile("stop()", "made", "exec"), {"stop": stop})
+    options.Input.load = lambda *_: exec("stop()", {"stop": stop})
 if moment == "class":
     from gpcanet.cli import options
     class Attribute:
@@ -344,7 +344,8 @@ cli.main()
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("moment", ["import", "exec", "class", "exit"])
 def test_exit_code_after_a_signal_in_any_moment(sent, moment):
-    command = [sys.executable, "-c", SIGNALLED, str(int(sent)), moment, *write_small()]
+    Path("signalled.py").write_text(SIGNALLED)  # -c ends in another way than -m
+    command = [sys.executable, "-m", "signalled", str(int(sent)), moment, *write_small()]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == (0 if moment == "exit" else 130), ended.stderr
     assert "Traceback" not in ended.stderr

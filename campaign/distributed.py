@@ -27,7 +27,7 @@ def thread_cluster(**settings: Any) -> Iterator[Any]:
     with (
         dask.config.set({"distributed.worker.profile.enabled": False}),
         LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None,
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0",
             memory_limit=0, **settings,
         ) as cluster,
         Client(cluster) as client,

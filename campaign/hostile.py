@@ -30,6 +30,10 @@ MEMORY = 2 << 30
 EXTREMES = (0, 1, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1)
 
 
+class LibraryError(Exception):
+    """A library of C code crashed or did not end."""
+
+
 def mutate(rng: Rng, content: bytes) -> bytes:
     """The content with one to three random damages."""
     data = bytearray(content)
@@ -79,6 +83,10 @@ def outcome(one: Format, damaged: bytes) -> str:
             with warnings.catch_warnings(), limited_memory():
                 warnings.simplefilter("ignore")
                 answer = _read_in_child(one, path) if one.may_crash else one.read(path)
+        except LibraryError:
+            return "library crashed or hung"
+        except TimeoutError:  # an OSError too
+            raise
         except (UserError, OSError) as error:
             _check_message(str(error))
             return "refused"
@@ -98,7 +106,8 @@ def _check_message(message: str) -> None:
 def _read_in_child(one: Format, path: Path) -> Any:
     """Read in a forked process, whose crash is not a failure; other errors are raised here."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         try:
             one.read(path)
             theirs.send(None)
@@ -109,9 +118,12 @@ def _read_in_child(one: Format, path: Path) -> Any:
     try:
         complaint = ours.recv()
     except EOFError:
-        raise OSError("the library crashed") from None
+        raise LibraryError from None
+    except TimeoutError:
+        raise LibraryError from None
     finally:
-        os.wait()
+        os.kill(pid, signal.SIGKILL)  # in case that it hangs
+        os.waitpid(pid, 0)
     if isinstance(complaint, UserError):
         raise complaint
     assert complaint is None, complaint

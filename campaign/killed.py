@@ -107,7 +107,7 @@ TASKS = {
         ["net.csv", "net.safetensors"],
     ),
     "store": Task(_write_store, ["store"], makes_folder=True),
-    "build": Task(_build_store, ["built"], faults=SIGNALS, makes_folder=True),
+    "build": Task(_build_store, ["built"], faults=SIGNALS, resumes=True, makes_folder=True),
     "cluster run": Task(
         _embed_store, ["parts"], faults=SIGNALS, resumes=True, makes_folder=True
     ),

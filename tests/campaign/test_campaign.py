@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from campaign import faults, hostile, truth
 from campaign.cases import generator, run_cases
 from campaign.checks import CHECKS, check_distributed
 from campaign.fork_server import Ended
+from campaign.formats import Format
 from campaign.killed import TASKS
 from gpcanet.linalg.operators import propagation
 from gpcanet.linalg.operators.ghost import GhostFactor
@@ -44,6 +46,17 @@ def test_files_are_damaged_by_coverage_too():
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     assert "Done 300 runs" in ended.stderr
+
+
+@pytest.mark.parametrize("is_library", [False, True])
+def test_reader_that_hangs_is_a_failure_unless_it_is_a_library(monkeypatch, is_library):
+    monkeypatch.setattr(hostile, "TIMEOUT", 1)
+    one = Format(".h5ad", b"", lambda path: time.sleep(60), may_crash=is_library)
+    if is_library:
+        assert hostile.outcome(one, b"") == "library crashed or hung"
+    else:
+        with pytest.raises(TimeoutError, match="no answer after 1 s"):
+            hostile.outcome(one, b"")
 
 
 def test_undamaged_files_of_every_format_are_read(tmp_path):

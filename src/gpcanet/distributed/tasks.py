@@ -94,6 +94,7 @@ def record_path(scratch: Path, name: str) -> Path:
 
 
 def write_record(scratch: Path, name: str, content: dict[str, Any]) -> None:
+    content = json.loads(json.dumps(content))  # as it is read
     write_json(record_path(scratch, name), {**content, "sha256": digest(content)})
 
 

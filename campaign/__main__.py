@@ -77,7 +77,7 @@ def _run(part: str, seed: int, seconds: float, jobs: int) -> Tally:
     if part == "load":
         return _run_load(seconds)
     if part == "truth":
-        from .truth import check_case as check
+        from .checks import check_case as check
     elif part == "faults":
         from .faults import check_kill as check
     else:

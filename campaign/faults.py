@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -14,119 +13,108 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-import numpy as np
-
-from gpcanet.datasets import block_model
-
+from .fork_server import TIMEOUT, Ended, ForkServer
 from .inputs import Rng, choose
+from .killed import TASKS, contents, write_inputs
 
-INPUTS = ["-e", "edges.csv", "-f", "features.csv"]
+#: Share of the commands that start as a new process, so that signals also hit their imports.
+NEW_PROCESSES = 0.02
 
-
-class Command(NamedTuple):
-    """Arguments of the command, and the files that it writes."""
-
-    arguments: list[str]
-    outputs: list[str]
-
-
-COMMANDS = {
-    "embed": Command(
-        ["embed", *INPUTS, "-k", "6", "-o", "z.parquet", "--save-model", "z.safetensors"],
-        ["z.parquet", "z.safetensors"],
-    ),
-    "embed csv": Command(["embed", *INPUTS, "-k", "8", "-o", "z.csv"], ["z.csv"]),
-    "classify": Command(
-        ["classify", *INPUTS, "-l", "labels.csv", "-k", "6", "-a", "5", "-o", "classes.csv",
-         "--save-model", "c.safetensors"],
-        ["classes.csv", "c.safetensors"],
-    ),
-    "regress": Command(
-        ["regress", *INPUTS, "-l", "numbers.csv", "-k", "6", "-a", "5", "-o", "numbers.npz"],
-        ["numbers.npz"],
-    ),
-    "train": Command(
-        ["train", *INPUTS, "-l", "labels.csv", "--hidden", "8", "--epochs", "20", "-o",
-         "net.csv", "--save-model", "net.safetensors", "--checkpoint", "state.safetensors"],
-        ["net.csv", "net.safetensors"],
-    ),
-}  # fmt: skip
-
-#: Seconds after which a command counts as hanging.
-TIMEOUT = 180.0
-
-
-def write_inputs(folder: Path) -> None:
-    """Edges, features, classes and numbers of a small generated graph."""
-    data = block_model(150, 500, n_features=8, n_classes=3)
-    coo = data.graph.adjacency.tocoo()
-    pairs = np.stack([coo.row, coo.col])[:, coo.row < coo.col].T
-    np.savetxt(
-        folder / "edges.csv", pairs, "%d", delimiter=",", header="source,target", comments=""
-    )
-    names = ",".join(["id", *(f"x{j}" for j in range(data.X.shape[1]))])
-    table = np.column_stack([np.arange(150), data.X])
-    np.savetxt(folder / "features.csv", table, "%.6g", delimiter=",", header=names, comments="")
-    classes = "".join(f"{i},class {y}\n" for i, y in enumerate(data.y[:90]))
-    (folder / "labels.csv").write_text("id,label\n" + classes)
-    numbers = "".join(f"{i},{x:.4f}\n" for i, x in enumerate(data.X[:90, 0]))
-    (folder / "numbers.csv").write_text("id,label\n" + numbers)
+server = cache(ForkServer)
 
 
 @cache
-def reference(name: str) -> tuple[float, dict[str, bytes]]:
+def reference(name: str) -> tuple[float, dict[str, Any]]:
     """Seconds and outputs of an undisturbed run."""
     with _folder() as folder:
-        _run(name, folder)  # fills the caches of kernels and modules
-        start = time.monotonic()
-        ended = _run(name, folder)
-        seconds = time.monotonic() - start
-        assert ended.returncode == 0, ended.stderr
-        return seconds, _outputs(name, folder)
+        run(name, folder)  # fills the caches of kernels and modules
+    with _folder() as folder:
+        ended = run(name, folder)
+        assert ended.code == 0, ended.complaint
+        return ended.seconds, outputs(name, folder)
 
 
 def check_kill(rng: Rng) -> str:
     """One command with one fault."""
-    name = str(choose(rng, *COMMANDS))
-    seconds, expected = reference(name)
-    fault = str(choose(rng, "SIGKILL", "SIGKILL", "SIGINT", "SIGTERM", "disk"))
+    name = str(choose(rng, *TASKS))
+    task, (seconds, expected) = TASKS[name], reference(name)
+    fault = str(choose(rng, *task.faults))
+    is_new = task.arguments is not None and fault != "disk" and rng.random() < NEW_PROCESSES
     with _folder() as folder:
         old: dict[str, bytes] = {}
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and not task.makes_folder:
             old = dict.fromkeys(expected, b"an older file\n")
             for output, content in old.items():
                 (folder / output).write_bytes(content)
         if fault == "disk":
-            size = int(10 ** rng.uniform(1, 5))
-            ended = _run(name, folder, largest_file=size)
-            complaint = ended.stderr.decode(errors="replace")
-            assert ended.returncode in (0, 2), f"code {ended.returncode}: {complaint}"
-            assert "Traceback" not in complaint, complaint
+            ended = run(name, folder, largest_file=int(10 ** rng.uniform(1, 5)))
+            assert ended.code in (0, 2), f"code {ended.code}: {ended.complaint}"
         else:
-            # Half of the faults hit the end, where files are written.
-            moment = seconds * (rng.uniform(0.85, 1.1) if rng.random() < 0.5 else rng.random())
-            code, complaint = _run_and_signal(name, folder, getattr(signal, fault), moment)
-            # A signal before Python has installed its handlers ends the process as it is.
-            # One that arrives while a library runs exec() ends it as by SIGINT, although handled.
-            caught = (130, -signal.SIGINT) if fault != "SIGKILL" else ()
-            allowed = (0, -getattr(signal, fault), *caught)
-            assert code in allowed, f"code {code}: {complaint}"
-            if code == 130:
-                assert "Traceback" not in complaint, complaint
-        for output in expected:
-            path = folder / output
-            found = path.read_bytes() if path.exists() else None
+            number = int(getattr(signal, fault))
+            # Half of the signals hit the end, where files are written.
+            part = rng.uniform(0.7, 1.1) if rng.random() < 0.5 else rng.random()
+            if is_new:
+                assert task.arguments is not None
+                ended = run_new_process(task.arguments, folder, number, part * (seconds + 2))
+            else:
+                ended = run(name, folder, number=number, moment=part * seconds)
+            _check_code(ended, number, is_new)
+        if task.arguments is not None and ended.code != 0:
+            assert "Traceback" not in ended.complaint, ended.complaint
+        for output, found in outputs(name, folder).items():
             assert found in (old.get(output), expected[output]), f"{output} is incomplete"
-        if fault != "SIGKILL":
+        if fault != "SIGKILL" and not task.resumes:
             left = [path.name for path in folder.iterdir() if path.name.endswith(".part")]
             assert not left, f"{left} left after {fault}"
-        if rng.random() < 0.25:
-            ended = _run(name, folder)
-            assert ended.returncode == 0, ended.stderr.decode(errors="replace")
-            assert _outputs(name, folder) == expected, "a second run gives other bytes"
-    return f"{name}, {fault}"
+        if task.resumes or rng.random() < 0.25:
+            _check_rerun(name, folder, expected)
+    finished = ", finished before" if fault != "disk" and ended.code == 0 else ""
+    return f"{name}, {fault}{', new process' if is_new else ''}{finished}"
+
+
+def _check_code(ended: Ended, number: int, is_new: bool) -> None:
+    allowed = {0, -number if number == signal.SIGKILL else 130}
+    if is_new:  # before the command's own code runs, Python ends by the signal
+        allowed.add(-number)
+    assert ended.code in allowed, f"code {ended.code}: {ended.complaint}"
+
+
+def _check_rerun(name: str, folder: Path, expected: dict[str, Any]) -> None:
+    """A second run writes the same bytes; it is not needed if a folder is complete."""
+    if TASKS[name].makes_folder and outputs(name, folder) == expected:
+        return
+    ended = run(name, folder)
+    assert ended.code == 0, ended.complaint
+    assert outputs(name, folder) == expected, "a second run gives other bytes"
+
+
+def run(name: str, folder: Path, **fault: Any) -> Ended:
+    """Run a task in a process that is forked for it."""
+    return server().run(name, folder, **fault)
+
+
+def run_new_process(arguments: list[str], folder: Path, number: int, moment: float) -> Ended:
+    """Run a command as the shell does, and send it a signal."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpcanet", *arguments],
+        cwd=folder, env=os.environ | {"GPCANET_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    start = time.monotonic()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(moment)
+    if process.poll() is None:
+        process.send_signal(number)
+    _, err = process.communicate(timeout=TIMEOUT)
+    return Ended(process.returncode, err.decode(errors="replace"), time.monotonic() - start)
+
+
+def outputs(name: str, folder: Path) -> dict[str, Any]:
+    """The outputs of a task that exist and those that do not, by name."""
+    return {output: contents(folder / output) for output in TASKS[name].outputs}
 
 
 @contextlib.contextmanager
@@ -141,38 +129,3 @@ def _inputs() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="campaign-inputs-"))
     write_inputs(folder)
     return folder
-
-
-def _start(name: str, folder: Path, largest_file: int | None) -> subprocess.Popen[bytes]:
-    def limit() -> None:  # runs in the child
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if largest_file is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-
-    environment = os.environ | {"GPCANET_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "gpcanet", *COMMANDS[name].arguments, "--force", "-q"],
-        cwd=folder, env=environment, preexec_fn=limit,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-def _run(
-    name: str, folder: Path, largest_file: int | None = None
-) -> subprocess.CompletedProcess[bytes]:
-    process = _start(name, folder, largest_file)
-    out, err = process.communicate(timeout=TIMEOUT)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-
-def _run_and_signal(name: str, folder: Path, number: int, moment: float) -> tuple[int, str]:
-    process = _start(name, folder, None)
-    time.sleep(moment)
-    if process.poll() is None:
-        process.send_signal(number)
-    _, err = process.communicate(timeout=TIMEOUT)
-    return process.returncode, err.decode(errors="replace")
-
-
-def _outputs(name: str, folder: Path) -> dict[str, bytes]:
-    return {output: (folder / output).read_bytes() for output in COMMANDS[name].outputs}

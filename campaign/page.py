@@ -38,6 +38,10 @@ def figures(results: list[Path]) -> str:
             cases, failed, minutes = (
                 sum(n[key] for n in numbers) for key in ("cases", "failed", "minutes")
             )
+            if part == "faults":
+                counts = [item for n in numbers for item in n["counts"].items()]
+                signals = sum(count for name, count in counts if "SIG" in name)
+                what = f"{what}; {signals:,} with a signal at a random moment"
             rows.append([part, what, f"{cases:,}", f"{failed}", f"{minutes:.0f}"])
     stated = ", ".join(
         f"{one['date']} (commit {one['commit']}, seed {one['seed']})" for one in found

@@ -379,23 +379,3 @@ def check_predictors(rng: Rng) -> str:
         other.label_distributions_[:, names], first.label_distributions_[order], atol=0.02
     )
     return "classifier, permuted"
-
-
-#: Checks and the share of cases that they get.
-CHECKS = (
-    (check_gpca, 8),
-    (check_truncation, 2),
-    (check_transform, 3),
-    (check_path, 3),
-    (check_permutation, 2),
-    (check_imputer, 2),
-    (check_graph, 3),
-    (check_saved_model, 1),
-    (check_predictors, 1),
-)
-
-
-def check_case(rng: Rng) -> str:
-    """One case of a random check."""
-    checks = [check for check, share in CHECKS for _ in range(share)]
-    return str(choose(rng, *checks)(rng))

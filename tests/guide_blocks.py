@@ -9,7 +9,7 @@ import torch  # noqa: F401  (loaded here, so that its threads are limited below)
 from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
-from gpcanet.cli import app
+from gpcanet.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import gpcanet
 from benchmarks.parts import PARTS
 from gpcanet import Graph
-from gpcanet.cli import app
+from gpcanet.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

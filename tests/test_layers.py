@@ -89,7 +89,8 @@ CHECKOUT = PACKAGE.parents[1]
 
 #: From the top down. A module may import from its own line and the lines below it.
 LAYERS = [
-    ("benchmarks", "reproduction", "campaign"),
+    ("campaign",),
+    ("benchmarks", "reproduction"),
     ("gpcanet.cli", "gpcanet.__main__"),
     ("gpcanet.integrations", "gpcanet.plotting", "gpcanet.explorer", "gpcanet.distributed"),
     ("gpcanet.nn",),
@@ -103,7 +104,6 @@ LAYERS = [
 #: On one line, but separate.
 SEPARATE = [
     ("benchmarks", "reproduction.__main__"),
-    ("reproduction", "campaign"),
     ("gpcanet.graph", "gpcanet.linalg"),
     ("gpcanet.estimators", "gpcanet.files"),
     ("gpcanet.estimators", "gpcanet.datasets"),
@@ -126,6 +126,7 @@ RESERVED = {
     ),
     ("dask", "distributed"): (
         "gpcanet.distributed", "benchmarks.distributed", "benchmarks.id_mapping",
+        "campaign.distributed",
     ),
     ("safetensors",): ("gpcanet.utils.tensor_file",),
     ("torch", "torch_geometric"): (

@@ -1,14 +1,20 @@
 """Each part of the campaign for a few seconds, with a fixed seed; and it finds planted bugs."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from campaign import faults, hostile, truth
 from campaign.cases import generator, run_cases
+from campaign.checks import CHECKS, check_distributed
+from campaign.fork_server import Ended
+from campaign.formats import Format
+from campaign.killed import TASKS
 from gpcanet.linalg.operators import propagation
 from gpcanet.linalg.operators.ghost import GhostFactor
 from gpcanet.linalg.operators.propagation import degrees_of
@@ -19,9 +25,9 @@ ROOT = Path(__file__).parents[2]
 CASES = 25
 
 
-@pytest.mark.parametrize("check", [check for check, _ in truth.CHECKS], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("check", [check for check, _ in CHECKS], ids=lambda c: c.__name__)
 def test_random_cases_equal_the_dense_formulas(check):
-    n_cases = 2 if check is truth.check_predictors else CASES
+    n_cases = {truth.check_predictors: 2, check_distributed: 5}.get(check, CASES)
     for number in range(n_cases):
         assert "failed" not in check(generator(0, number))
 
@@ -32,6 +38,27 @@ def test_damaged_files_are_refused_or_read():
     assert any(outcome.endswith("read") for outcome in outcomes)
 
 
+def test_files_are_damaged_by_coverage_too():
+    pytest.importorskip("atheris", reason="atheris is not installed")
+    ended = subprocess.run(
+        [sys.executable, "-m", "campaign.coverage", "features csv", "-runs=300", "-seed=1"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "Done 300 runs" in ended.stderr
+
+
+@pytest.mark.parametrize("is_library", [False, True])
+def test_reader_that_hangs_is_a_failure_unless_it_is_a_library(monkeypatch, is_library):
+    monkeypatch.setattr(hostile, "TIMEOUT", 1)
+    one = Format(".h5ad", b"", lambda path: time.sleep(60), may_crash=is_library)
+    if is_library:
+        assert hostile.outcome(one, b"") == "library crashed or hung"
+    else:
+        with pytest.raises(TimeoutError, match="no answer after 1 s"):
+            hostile.outcome(one, b"")
+
+
 def test_undamaged_files_of_every_format_are_read(tmp_path):
     for name, one in hostile.formats().items():
         path = tmp_path / f"{name}{one.suffix}"
@@ -40,8 +67,17 @@ def test_undamaged_files_of_every_format_are_read(tmp_path):
 
 
 def test_killed_commands_leave_no_incomplete_file():
-    seen = {faults.check_kill(generator(0, number)) for number in (1, 4)}
-    assert seen
+    seen = [faults.check_kill(generator(0, number)) for number in range(6)]
+    assert any("SIGKILL" in outcome for outcome in seen)
+
+
+def test_signals_reach_commands_while_they_run(tmp_path):
+    seconds, _ = faults.reference("store")
+    for number, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert faults.run("store", folder, number=number, moment=seconds / 20).code == code
+        assert not (folder / "store").exists()
 
 
 # -- planted bugs -----------------------------------------------------------------------------
@@ -74,10 +110,11 @@ class EqualToAll(str):
 
 
 def test_accepted_checksum_is_found(monkeypatch):
-    hostile.formats()
+    models = {name: one for name, one in hostile.formats().items() if name.startswith("model")}
+    monkeypatch.setattr(hostile, "formats", lambda: models)
     monkeypatch.setattr("gpcanet.utils.tensor_file.digest", lambda header, arrays: EqualToAll())
     changed = 0
-    for number in range(400):
+    for number in range(100):
         try:
             hostile.check_file(generator(1, number))
         except AssertionError:
@@ -85,20 +122,15 @@ def test_accepted_checksum_is_found(monkeypatch):
     assert changed > 0
 
 
-def test_file_that_is_not_renamed_into_place_is_found(monkeypatch, tmp_path):
-    def incomplete(name, folder, largest_file=None):
-        for output in faults.COMMANDS[name].outputs:
+def test_file_that_is_not_renamed_into_place_is_found(monkeypatch):
+    def incomplete(name, folder, **fault):
+        for output in TASKS[name].outputs:
             (folder / output).write_bytes(b"half")
-        return subprocess.CompletedProcess([], 0, b"", b"")
+        return Ended(0, "", 0.1)
 
     monkeypatch.setattr(faults, "reference", lambda name: (0.1, dict.fromkeys(
-        faults.COMMANDS[name].outputs, b"whole")))  # fmt: skip
-    monkeypatch.setattr(faults, "_run", incomplete)
-    monkeypatch.setattr(
-        faults,
-        "_run_and_signal",
-        lambda name, folder, *_: (incomplete(name, folder).returncode, ""),
-    )
+        TASKS[name].outputs, b"whole")))  # fmt: skip
+    monkeypatch.setattr(faults, "run", incomplete)
     with pytest.raises(AssertionError, match="is incomplete"):
         faults.check_kill(generator(0, 0))
 

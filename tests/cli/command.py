@@ -61,9 +61,7 @@ def isolated(tmp_path, monkeypatch):
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    before = signal.getsignal(signal.SIGTERM)
     yield
-    signal.signal(signal.SIGTERM, before)
 
 
 def in_process(main, program, capsys, monkeypatch):
@@ -73,10 +71,14 @@ def in_process(main, program, capsys, monkeypatch):
         monkeypatch.setattr(sys, "argv", [program, *map(str, args)])
         capsys.readouterr()
         code = 0
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             main()
         except SystemExit as ending:
             code = ending.code or 0
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
         out, err = capsys.readouterr()
         return Ended(code, out, err, program)
 

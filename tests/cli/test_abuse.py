@@ -313,6 +313,45 @@ def test_signals_leave_the_old_output_and_no_temporary_file():
             assert sorted(path.name for path in folder.iterdir()) == ["reached", "z.csv"]
 
 
+#: Sends a signal at a moment when Python would otherwise end by it: while the command is imported,
+#: inside of exec(), while a class is created, or when it ends.
+SIGNALLED = """
+import atexit, os, signal, sys
+sent, moment = int(sys.argv.pop(1)), sys.argv.pop(1)
+def stop(*_):
+    os.kill(os.getpid(), sent)
+if moment == "import":
+    class Finder:
+        def find_spec(self, name, *_):
+            if name == "typer":
+                stop()
+    sys.meta_path.insert(0, Finder())
+if moment == "exit":
+    atexit.register(stop)
+from gpcanet import cli
+if moment == "exec":
+    from gpcanet.cli import options
+    options.Input.load = lambda *_: exec("stop()", {"stop": stop})
+if moment == "class":
+    from gpcanet.cli import options
+    class Attribute:
+        __set_name__ = stop
+    options.Input.load = lambda *_: type("Made", (), {"attribute": Attribute()})
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["import", "exec", "class", "exit"])
+def test_exit_code_after_a_signal_in_any_moment(sent, moment):
+    Path("signalled.py").write_text(SIGNALLED)  # -c ends in another way than -m
+    command = [sys.executable, "-m", "signalled", str(int(sent)), moment, *write_small()]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == (0 if moment == "exit" else 130), ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert Path("z.csv").exists() == (moment == "exit")
+
+
 # -- surroundings ------------------------------------------------------------------------------
 
 
@@ -383,3 +422,15 @@ def test_no_more_threads_is_one_line_and_not_a_traceback():
     assert "gpcanet: the system allows no more threads or memory" in ended.err.splitlines()[-1]
     assert "Traceback" not in ended.err
     assert not Path("z.csv").exists()
+
+
+def test_small_limit_of_address_space_is_one_sentence():
+    args = write_small()
+    ended = subprocess.run(
+        ["sh", "-c", 'ulimit -v 200000; exec "$@"', "sh", sys.executable, "-m", "gpcanet", *args],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert ended.returncode == 2, ended.stderr
+    message = "gpcanet: the limit of 195 MiB on address space is too small to load numerical"
+    assert ended.stderr.startswith(message)
+    assert ended.stderr.count("\n") == 1

@@ -13,9 +13,9 @@ import urllib.error
 from pathlib import Path
 
 import pytest
-from web_server import LIGHT_IMPORT, RESET, Page, WebServer, address_of_nobody
 
 import gpcanet.datasets.download as module
+from campaign.web_server import LIGHT_IMPORT, RESET, Page, WebServer, address_of_nobody
 from gpcanet.datasets.download import ATTEMPTS, download, read_url
 from gpcanet.errors import DataError, DataUnavailableError
 from gpcanet.utils.progress import progress_to

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from web_server import Page, WebServer
 
 import gpcanet.datasets.download
+from campaign.web_server import Page, WebServer
 from gpcanet import GPCA, Graph
 from gpcanet.datasets import DataError, DataUnavailableError, block_model, ogb
 from gpcanet.utils.progress import progress_to

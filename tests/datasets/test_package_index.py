@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pip._internal.models.index import PyPI
-from web_server import Page, WebServer, address_of_nobody
 
 import gpcanet.datasets.package_index as module
+from campaign.web_server import Page, WebServer, address_of_nobody
 from gpcanet.datasets.package_index import (
     Archive,
     PipSettings,

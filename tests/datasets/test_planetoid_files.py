@@ -11,9 +11,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from web_server import LIGHT_IMPORT, Page, WebServer, address_of_nobody
 
 import gpcanet.datasets.planetoid_files as module
+from campaign.web_server import LIGHT_IMPORT, Page, WebServer, address_of_nobody
 from gpcanet.datasets.environment import (
     CACHE_DIR_VARIABLE,
     DATA_DIR_VARIABLE,

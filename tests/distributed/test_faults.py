@@ -17,7 +17,7 @@ from filelock import FileLock
 from namespaces import needs_file_systems, with_file_system
 
 from gpcanet.datasets import block_model
-from gpcanet.distributed import GPCA, Store, run, write_dataset
+from gpcanet.distributed import GPCA, Store, run, tasks, write_dataset
 from gpcanet.distributed import plan as plan_module
 from gpcanet.errors import DataError, DataWarning, InputError
 
@@ -260,3 +260,19 @@ def test_nothing_else_is_left(client, store, undisturbed, tmp_path):
     assert contents(fit(client, store, tmp_path)) == undisturbed
     left = {str(path.relative_to(tmp_path)) for path in Path(tmp_path).rglob("*")}
     assert left - {"scratch/lock"} == {"scratch", "out", *(f"out/{name}" for name in undisturbed)}
+
+
+@pytest.mark.parametrize("content", [b"", b"5", b"[]", b"{}", b'{"sha256": "0"}', None])
+def test_task_with_a_damaged_record_is_not_finished(tmp_path, content):
+    tasks.write_record(tmp_path, "F0", {"n_iter": 5, "residual": 1e-6})
+    path = tasks.record_path(tmp_path, "F0")
+    assert tasks.read_record(tmp_path, "F0") == {"n_iter": 5, "residual": 1e-6}
+    path.write_bytes(path.read_bytes().replace(b"5", b"6") if content is None else content)
+    assert tasks.read_record(tmp_path, "F0") is None
+
+
+def test_damaged_file_of_a_run_is_another_run(client, store, tmp_path):
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch" / run.RUN_FILE).write_bytes(b"[]")
+    with pytest.raises(InputError, match="cannot be resumed"):
+        fit(client, store, tmp_path, resume=True)

@@ -415,6 +415,11 @@ def test_score_refuses_labels_of_another_type_and_invalid_weights():
     model = GPCAClassifier().fit(X, y)
     with pytest.raises(TypeError, match="y has labels such as 0, but the classes are 'a'"):
         model.score(X, [0, 1] * 3)
+    assert model.score(X, np.array(y, object)) == model.score(X, y)
+    numbers = GPCAClassifier().fit(X, [0, 1] * 3)
+    for text in (np.array(["0", "1"] * 3), np.array(["0", "1"] * 3, object)):
+        with pytest.raises(TypeError, match="y has labels such as '0', but the classes are 0"):
+            numbers.score(X, text)
     assert model.score(X, y, sample_weight=[1, 0, 0, 0, 0, 0]) in (0.0, 1.0)
     for weights in ([1.0], [0.0] * 6, [-1.0] * 6):
         with pytest.raises(ValueError, match="sample_weight must have a number of at least 0 for"):

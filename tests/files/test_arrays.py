@@ -372,3 +372,21 @@ def test_npz_ids_that_are_ambiguous_or_of_a_wrong_length_are_refused(tmp_path):
     np.savez(path, features=np.eye(3), nodes=3)
     with pytest.raises(DataError, match=r"array 'id' of shape \(\) must have one value for each"):
         load_files(path, neighbors=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "reason"),
+    [("indptr", 1, "index pointer"), ("indices", 99, "indices")],
+)
+@pytest.mark.parametrize("slot", ["X", "obsp/connectivities"])
+def test_h5ad_with_a_damaged_sparse_matrix_is_refused(tmp_path, slot, name, wrong, reason):
+    anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
+    matrix = sp.csr_matrix(np.ones((3, 3)))
+
+    def write(path):
+        anndata.AnnData(matrix, obsp={"connectivities": matrix}).write_h5ad(path)
+        with h5py.File(path, "r+") as file:
+            file[f"{slot}/{name}"][0] = wrong
+
+    with pytest.raises(DataError, match=rf"features\.h5ad.* is damaged: .*{reason}"):
+        load(tmp_path, features=Written("h5ad", write), edges=None)

@@ -161,3 +161,13 @@ def test_edge_attr_that_cannot_be_weights_is_ignored_with_a_warning(attributes):
             data(edge_index=pairs, edge_attr=torch.tensor(attributes), num_nodes=3)
         )
     assert not graph.is_weighted
+
+
+@pytest.mark.parametrize("big", [2**53 + 1, 2**63 - 1, -(2**63)])
+def test_large_integers_next_to_floats_stay_distinct(big):
+    ids = np.array([big, big + 1 if big < 0 else big - 1])
+    for source in (ids, ids.tolist()):
+        graph = Graph.from_edges({"source": source, "target": np.array([1.0, 2.0])})
+        assert set(graph.node_ids.tolist()) == {*ids.tolist(), 1, 2}
+    mixed = Graph.from_edges({"source": [big, 0.5], "target": [ids[1], 1.0]})
+    assert mixed.n_nodes == 4

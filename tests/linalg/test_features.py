@@ -74,6 +74,20 @@ def test_squared_norm_with_and_without_weights(centered, expected, dtype):
     assert centered.squared_norm(weights) == pytest.approx(explicit, rel=rtol)
 
 
+@pytest.mark.parametrize("offset", [1e4, 1e8])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squared_norm_of_sparse_rows_with_a_large_offset(offset, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 7)) * (rng.random((30, 7)) < 0.3)
+    X[:, 0] = rng.standard_normal(30) + offset
+    weights = rng.uniform(0.1, 3, 30) if weighted else None
+    found = CenteredFeatures(sp.csr_array(X)).squared_norm(weights)
+    centered = X - X.mean(axis=0)
+    expected = ((1 if weights is None else weights[:, None]) * centered**2).sum()
+    # The entries themselves are rounded to 1e-16 of the offset.
+    assert found == pytest.approx(expected, rel=1e-15 * offset)
+
+
 def test_mean_of_float32_rows_is_summed_in_float64():
     X = np.full((300_000, 1), 0.1, np.float32)
     for features in (CenteredFeatures(X), CenteredFeatures(sp.csr_array(X))):

@@ -17,6 +17,23 @@ from gpcanet.utils.atomic import atomic_file, atomic_folder
 OLD = b"the old content"
 
 
+def test_folder_to_which_a_worker_still_writes_is_removed(tmp_path, monkeypatch):
+    remove, late = gpcanet.utils.atomic.shutil.rmtree, ["first", "second"]
+
+    def remove_while_written(path, **options):
+        for entry in path.iterdir():
+            entry.unlink()
+        if late:  # rmdir would fail now
+            path.joinpath(late.pop()).touch()
+        else:
+            remove(path, **options)
+
+    monkeypatch.setattr(gpcanet.utils.atomic.shutil, "rmtree", remove_while_written)
+    with pytest.raises(KeyboardInterrupt), atomic_folder(tmp_path / "new"):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture
 def target(tmp_path):
     """A file that is already there, alone in its folder."""

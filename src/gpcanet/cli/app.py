@@ -36,7 +36,7 @@ app.add_typer(datasets_app)
 DatasetName = Annotated[str, typer.Argument(help="Name from `gpcanet datasets list`.")]
 
 
-def main() -> None:
+def run() -> None:
     """Run the command line."""
     run_app(app, "gpcanet")
 

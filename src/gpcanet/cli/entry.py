@@ -5,17 +5,27 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 import typer
 
-from ..errors import OutputExistsError, UserError
+from ..errors import InputError, OutputExistsError, UserError
 from .console import escaped, print_result
 from .log_file import logger, stop_logging
+from .signals import (
+    INTERRUPTED,
+    INTERRUPTED_MESSAGE,
+    catch_signals,
+    ignore_signals,
+    was_interrupted,
+)
 
-INTERNAL_ERROR, BAD_INPUT, INTERRUPTED = 1, 2, 128 + signal.SIGINT
+INTERNAL_ERROR, BAD_INPUT = 1, 2
+
+#: Address space in which numerical libraries can be loaded: with less, they hang or crash.
+SMALLEST_ADDRESS_SPACE = 1 << 30
 
 #: Options that take files.
 FILE_OPTIONS = {"-f", "--features", "-e", "--edges", "-l", "--labels"}
@@ -37,14 +47,14 @@ def make_app(name: str, **settings: Any) -> typer.Typer:
 
 def run_app(app: typer.Typer, program: str) -> None:
     """Run a command and exit. 0: success, 2: bad input, 130: interrupted, 1: internal error."""
-    # A terminated process removes its temporary files like an interrupted one.
-    signal.signal(signal.SIGTERM, _raise_interrupt)
+    catch_signals()
     _prepare_streams()
     try:
+        _check_address_space()
         if app(standalone_mode=False) == INTERRUPTED:  # typer caught the KeyboardInterrupt
             raise KeyboardInterrupt
     except KeyboardInterrupt:
-        _exit(program, "interrupted; no incomplete file was left", INTERRUPTED, "Interrupted")
+        _exit(program, INTERRUPTED_MESSAGE, INTERRUPTED, "Interrupted")
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else program
         message = f"{error.format_message().rstrip('.?')}; see {command} --help"
@@ -59,7 +69,10 @@ def run_app(app: typer.Typer, program: str) -> None:
         message = "not enough memory for this graph; use --memory-limit or float32"
         _exit(program, message, BAD_INPUT, "MemoryError")
     except Exception as error:
-        if str(error) == "can't start new thread":  # Python has no type of its own for it
+        if was_interrupted():
+            _exit(program, INTERRUPTED_MESSAGE, INTERRUPTED, "Interrupted")
+        # Python has no type of its own for these.
+        if str(error) == "can't start new thread" or "failed to map segment" in str(error):
             message = "the system allows no more threads or memory; raise its limits"
             _exit(program, message, BAD_INPUT, "MemoryError")
         logger.exception("internal error")
@@ -67,6 +80,7 @@ def run_app(app: typer.Typer, program: str) -> None:
         raise
     finally:
         stop_logging()
+        ignore_signals()
 
 
 def describe(error: Exception) -> str:
@@ -88,8 +102,17 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _raise_interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
+def _check_address_space() -> None:
+    """Raise if ``ulimit -v`` leaves too little."""
+    with suppress(ImportError):  # not on Windows
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY and limit < SMALLEST_ADDRESS_SPACE:
+            raise InputError(
+                f"the limit of {limit >> 20} MiB on address space is too small to load numerical "
+                f"libraries; raise it to {SMALLEST_ADDRESS_SPACE >> 20} MiB or more (ulimit -v)"
+            )
 
 
 def _exit(program: str, message: str, code: int, kind: str) -> None:

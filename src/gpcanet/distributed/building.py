@@ -15,10 +15,10 @@ from ..files.edges import Edges, read_edges
 from ..files.features import read_features
 from ..files.labels import read_labels
 from ..graph.stored import encoded_text
-from ..utils.array_files import Entry, open_array, write_array, write_json
+from ..utils.array_files import Entry, open_array, write_array
 from ..utils.training_result import SPLIT
 from .id_index import find_positions, keys_of, write_index
-from .tasks import record_path
+from .tasks import write_record
 from .writing import checked_size, column_sums, write_whole
 
 #: Label codes and split of some nodes, by their positions in all nodes or in the part.
@@ -62,7 +62,7 @@ def recorded(name: str, function: Callable[..., Any], build: Build, *arguments: 
     """Run a task, and write a record with its result."""
     result = function(build, *arguments)
     result = asdict(result) if isinstance(result, FeaturePart) else result
-    write_json(record_path(build.folder, name), {"result": result})
+    write_record(build.folder, name, {"result": result})
 
 
 def store_features(build: Build, number: int, path: Path) -> FeaturePart:

@@ -98,6 +98,8 @@ class Run:
                     f"the scratch folder {self.scratch} contains an unfinished run; pass "
                     f"resume=True to finish it, or choose another folder"
                 )
+            if not isinstance(earlier, dict):
+                earlier = {}
             names = [n for n in self.identity if earlier.get(n) != self.identity[n]]
             if names and self.replace:
                 for folder in self.scratch.glob("run-*"):

@@ -23,6 +23,7 @@ from ..linalg.operators.propagation import degrees_of
 from ..utils.array_files import (
     Entry,
     damaged_shard,
+    digest,
     n_shards,
     naming_file,
     open_array,
@@ -92,13 +93,19 @@ def record_path(scratch: Path, name: str) -> Path:
     return scratch / f"{name}.done.json"
 
 
+def write_record(scratch: Path, name: str, content: dict[str, Any]) -> None:
+    content = json.loads(json.dumps(content))  # as it is read
+    write_json(record_path(scratch, name), {**content, "sha256": digest(content)})
+
+
 def read_record(scratch: Path, name: str) -> dict[str, Any] | None:
-    """The record of a finished task; None if it is not finished."""
+    """The record of a finished task; None if it is not finished or its record is damaged."""
     try:
         record: dict[str, Any] = json.loads(record_path(scratch, name).read_bytes())
-    except (FileNotFoundError, ValueError):
+        is_whole = record.pop("sha256") == digest(record)
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return record
+    return record if is_whole else None
 
 
 def entries_of(record: Any) -> Iterator[Entry]:
@@ -265,4 +272,4 @@ def _parts(chunk: tuple[int, int], width: int, dtype: Any) -> Iterator[slice]:
 
 
 def _finish(work: Work, name: str, **content: Any) -> None:
-    write_json(record_path(work.scratch, name), content)
+    write_record(work.scratch, name, content)

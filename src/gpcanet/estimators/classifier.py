@@ -322,7 +322,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
         predicted = self.predict(X, graph=graph, nodes=nodes)
         y, weights = self.check_score(X, y, sample_weight, graph, nodes, len(predicted))
         codes, classes = check_labels(y, len(predicted))
-        if (classes.dtype.kind in "US") != (self.classes_.dtype.kind in "USO"):
+        if (classes.dtype.kind in "USO") != (self.classes_.dtype.kind in "USO"):
             raise InputTypeError(
                 f"y has labels such as {classes.tolist()[0]!r}, but the classes are "
                 f"{self.classes_.tolist()[0]!r} and others; give text for text, numbers for numbers"

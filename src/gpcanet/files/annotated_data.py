@@ -74,7 +74,8 @@ def adjacency_matrix(adata: Any, place: object, key: str) -> sp.csr_array:
     matrix = adata.obsp[key]
     if hasattr(matrix, "compute"):
         raise DataError(f"{place}: obsp[{key!r}] is a lazy array; load it into memory first")
-    return _checked_csr(sp.csr_array(matrix), f"{place}: obsp[{key!r}]")
+    matrix = matrix if sp.issparse(matrix) else sp.csr_array(matrix)
+    return _checked_csr(matrix, f"{place}: obsp[{key!r}]")
 
 
 def _checked_csr(matrix: Any, place: str) -> sp.csr_array:

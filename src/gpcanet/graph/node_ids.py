@@ -13,6 +13,9 @@ import numpy as np
 from ..errors import InputError, InputTypeError
 from ..utils.labels import is_missing
 
+#: Floats represent all integers up to this one exactly.
+EXACT = 2**53
+
 
 def check_positions(nodes: Any, n_nodes: int) -> np.ndarray:
     """Return ``nodes`` as an array of distinct node positions, or raise."""
@@ -60,7 +63,7 @@ def id_array(ids: Iterable[Any]) -> np.ndarray:
         array = np.empty(0)
     kind = array.dtype.kind
     changed = (kind == "U" and not all(isinstance(name, str) for name in listed)) or (
-        kind == "f" and all(isinstance(name, Integral) for name in listed)
+        kind == "f" and any(isinstance(one, Integral) and abs(int(one)) > EXACT for one in listed)
     )
     if array.shape != (len(listed),) or changed:
         return object_array(listed)
@@ -74,9 +77,16 @@ def object_array(items: list[Any]) -> np.ndarray:
 
 
 def join_ids(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Concatenate two arrays of ids without converting text to numbers or the reverse."""
+    """Concatenate two arrays of ids without converting text to numbers or the reverse.
+
+    Integers become floats only if all of them can be represented.
+    """
     kinds = {first.dtype.kind, second.dtype.kind}
-    if kinds == {"i", "u"} or ("U" in kinds and len(kinds) > 1):
+    inexact = "f" in kinds and any(
+        ids.dtype.kind in "iu" and (ids.max(initial=0) > EXACT or ids.min(initial=0) < -EXACT)
+        for ids in (first, second)
+    )
+    if kinds == {"i", "u"} or inexact or ("U" in kinds and len(kinds) > 1):
         first, second = first.astype(object), second.astype(object)
     return np.concatenate([first, second])
 

@@ -121,10 +121,16 @@ class CenteredFeatures:
                 part = self.rows(rows)
                 total += weights[rows] @ np.einsum("ij,ij->i", part, part, dtype=np.float64)
             return float(total)
-        squares = weights @ self.values.multiply(self.values).sum(axis=1, dtype=np.float64)
-        mean = self.mean.astype(np.float64)
-        cross = (weights @ self.values) @ mean
-        return float(squares - 2 * cross + weights.sum() * (mean @ mean))
+        # From differences: x^2 - mean^2 would lose all digits of columns with a large mean.
+        X, mean, total = self.values, self.mean.astype(np.float64), 0.0
+        for rows in row_chunks(len(weights), 1 + X.nnz // len(weights), np.float64):
+            entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+            repeated = np.repeat(weights[rows], np.diff(X.indptr[rows.start : rows.stop + 1]))
+            total += repeated @ (X.data[entries] - mean[X.indices[entries]]) ** 2
+        is_full = np.bincount(X.indices, minlength=len(mean)) == len(weights)
+        stored = weights @ sp.csr_array((np.ones(X.nnz, bool), X.indices, X.indptr), X.shape)
+        zeros = np.where(is_full, 0.0, weights.sum() - stored)
+        return float(total + zeros @ mean**2)
 
 
 def extreme_exponent(X: Any, dtype: Any, mean: np.ndarray | None = None) -> int:

@@ -18,6 +18,9 @@ from typing import IO
 
 from ..errors import InputError, OutputExistsError
 
+#: Attempts to remove a folder to which other processes still write.
+REMOVALS = 20
+
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
@@ -62,8 +65,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     If another process has created the folder meanwhile, that one is kept.
     """
     part = _hidden_sibling(path)
-    part.mkdir(parents=True)
     try:
+        part.mkdir(parents=True)
         yield part
         try:
             os.rename(part, path)
@@ -71,7 +74,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             if not path.is_dir():
                 raise
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        # Workers that have not noticed an error yet may add files meanwhile.
+        for _ in range(REMOVALS):
+            shutil.rmtree(part, ignore_errors=True)
+            if not part.exists():
+                break
 
 
 def remove_abandoned_folders(path: Path) -> None:

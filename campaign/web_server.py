@@ -1,5 +1,7 @@
 """A web server on this machine that can do everything wrong that real ones do."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import socket
@@ -8,10 +10,11 @@ from base64 import b64decode
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import sleep  # by its own name: tests replace time.sleep
+from typing import Any, Self
 
-import gpcanet
+import gpcanet.errors
 
-PACKAGE = os.path.dirname(gpcanet.__file__)
+PACKAGE = os.path.dirname(str(gpcanet.__file__))
 
 
 @dataclass
@@ -41,7 +44,7 @@ RESET = 0
 @dataclass(frozen=True)
 class Request:
     path: str
-    headers: dict
+    headers: dict[str, str]
     status: int
     n_bytes: int  # of the content sent
 
@@ -55,9 +58,9 @@ class Request:
 class WebServer:
     """``with WebServer({"/path": Page(...)}) as server``; server.requests is what was asked."""
 
-    def __init__(self, pages=None, tls_context=None):
+    def __init__(self, pages: dict[str, Page] | None = None, tls_context: Any = None) -> None:
         self.pages = dict(pages or {})
-        self.requests = []
+        self.requests: list[Request] = []
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.owner = self
         self._scheme = "http"
@@ -70,33 +73,36 @@ class WebServer:
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}
         )
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
     @property
-    def host(self):
+    def host(self) -> str:
         return f"127.0.0.1:{self._server.server_address[1]}"
 
-    def url(self, path="", login=None):
+    def url(self, path: str = "", login: str | None = None) -> str:
         return f"{self._scheme}://{login + '@' if login else ''}{self.host}{path}"
 
-    def asked(self, path):
+    def asked(self, path: str) -> list[Request]:
         """The requests for one path, in order."""
         return [request for request in self.requests if request.path == path]
 
 
-def address_of_nobody():
+def address_of_nobody() -> str:
     """An address on this machine at which nobody listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{free.getsockname()[1]}"
 
+
+#: Status, headers and content.
+Answer = tuple[int, dict[str, str], bytes]
 
 #: For scripts of other processes: afterwards they can import modules of gpcanet.datasets without
 #: everything else, which would take seconds.
@@ -112,26 +118,31 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = False
     owner: WebServer
 
-    def handle_error(self, request, client_address):
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients that hang up, and handshakes that fail, are part of the tests."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     timeout = 10
 
-    def log_message(self, *_):
+    @property
+    def _owner(self) -> WebServer:
+        return self.server.owner  # type: ignore[attr-defined]
+
+    def log_message(self, *_: Any) -> None:
         """Nothing on the terminal."""
 
-    def do_GET(self):
-        page = self.server.owner.pages.get(self.path.partition("?")[0])
+    def do_GET(self) -> None:
+        page = self._owner.pages.get(self.path.partition("?")[0])
         status, headers, content = self._answer(page)
         n_sent = len(content)
         if page and page.cuts and status < 300:
             n_sent = min(n_sent, page.cuts.pop(0))
         # Noted before it is sent: whoever has the answer finds the note.
-        self.server.owner.requests.append(Request(self.path, dict(self.headers), status, n_sent))
+        self._owner.requests.append(Request(self.path, dict(self.headers), status, n_sent))
         if status == RESET:
-            return self._break_off()
+            self._break_off()
+            return
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -139,9 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
         with contextlib.suppress(OSError):
             self.wfile.write(content[:n_sent])
         self.close_connection = True
-        return None
 
-    def _answer(self, page):
+    def _answer(self, page: Page | None) -> Answer:
         if page is None:
             return self._short(404)
         sleep(page.seconds)
@@ -153,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
             return 302, {"Location": page.redirect, "Content-Length": "0"}, b""
         return self._content(page)
 
-    def _content(self, page):
+    def _content(self, page: Page) -> Answer:
         headers = {"Content-Type": page.content_type}
         if page.etag:
             headers["ETag"] = page.etag
@@ -172,10 +182,10 @@ class _Handler(BaseHTTPRequestHandler):
         return status, headers, content
 
     @staticmethod
-    def _short(status):
+    def _short(status: int) -> Answer:
         return status, {"Content-Length": "0"}, b""
 
-    def _break_off(self):
+    def _break_off(self) -> None:
         """Closes so that the system sends a reset: at once, whatever is pending."""
         linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -183,5 +193,5 @@ class _Handler(BaseHTTPRequestHandler):
         socket.close(self.connection.detach())
 
 
-def _login(headers):
+def _login(headers: Any) -> str | None:
     return Request("", dict(headers), 0, 0).login

@@ -1,0 +1,46 @@
+"""Signals that end a command: SIGINT and SIGTERM become an exception that removes part files."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+INTERRUPTED = 128 + signal.SIGINT
+
+INTERRUPTED_MESSAGE = "interrupted; no incomplete file was left"
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_received: list[int] = []
+
+
+class Interrupt(KeyboardInterrupt):
+    """The command was interrupted or terminated.
+
+    After a plain KeyboardInterrupt inside of ``exec``, Python ends with the signal even if the
+    exception was caught.
+    """
+
+
+def catch_signals() -> None:
+    """Raise an Interrupt for each signal, unless the command was started to ignore it."""
+    _received.clear()
+    for number in _SIGNALS:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _raise_interrupt)
+
+
+def was_interrupted() -> bool:
+    """Whether a signal came: Python turns exceptions into others while it creates a class."""
+    return bool(_received)
+
+
+def ignore_signals() -> None:
+    """Let the command end with its exit code: everything is written."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _raise_interrupt(number: int, _: Any) -> None:
+    _received.append(number)
+    raise Interrupt

@@ -218,6 +218,7 @@ ALLOWED_UNDERSCORES = {
     "_exit",  # of os
     "_linear_pointwise",  # matrix product of oneDNN in torch
     "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",  # of torch
+    "_internal",  # of pip, where its default index is
     "_index_key",  # numba's cache key of a compiled function
     "_n_features_out",  # scikit-learn's ClassNamePrefixFeaturesOutMixin
     "_replace", "_asdict", "_fields", "_make",  # of named tuples, public in spite of their name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -49,13 +49,6 @@ SUBSPACE_STEPS = 2
 SHARED_TOL = 1e-3
 
 
-class Shared(NamedTuple):
-    """The components of all alphas for one feature scaling."""
-
-    problem: Problem
-    eigenpairs: dict[float, Eigenpairs]
-
-
 class EmbeddingGrid:
     """Embeddings for pairs of a feature scaling and an alpha.
 
@@ -84,10 +77,11 @@ class EmbeddingGrid:
         self._position = np.cumsum(self.codes >= 0) - 1  # row -> position among labelled rows
         self._cached: dict[tuple[Any, ...], np.ndarray] = {}
         self._fitted: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
-        self._shared: dict[str, Shared] = {}
+        self._eigenpairs: dict[tuple[str, float], Eigenpairs] = {}
         self._degrees: dict[float, np.ndarray] = {}
         self._scalers: dict[str, FeatureScaler] = {}
         self._scaled: tuple[str, Any] = ("none", data.X)
+        self._problem: Problem | None = None  # of that scaling; it refers to the scaled X
 
     @cached_property
     def row_graph(self) -> Graph:
@@ -106,6 +100,7 @@ class EmbeddingGrid:
     def scaled(self, scaling: str) -> Any:
         """X with this scaling; only the last scaling is cached."""
         if self._scaled[0] != scaling:
+            self._problem, self._scaled = None, ("none", self.data.X)  # frees the last one
             self._scaled = scaling, self.scaler(scaling).transform(self.data.X)
         return self._scaled[1]
 
@@ -146,7 +141,7 @@ class EmbeddingGrid:
         for key in [key for key in self._fitted if key[:2] == pair]:
             del self._fitted[key]
 
-    def keep_only(self, pairs: set[tuple[str, float]]) -> None:
+    def keep_only(self, pairs: list[tuple[str, float]]) -> None:
         """Forget all embeddings except those of some pairs of scaling and alpha."""
         for cache in (self._cached, self._fitted):
             for key in [key for key in cache if key[:2] not in pairs]:
@@ -161,11 +156,11 @@ class EmbeddingGrid:
         if not self._shares:
             labels = self.training_codes(train) if self._uses_labels else None
             return gpca, gpca.fit_transform(X, labels, graph=data.graph, nodes=data.nodes)
-        if scaling not in self._shared:
+        if (scaling, alpha) not in self._eigenpairs:
             self._share(scaling)
         gpca.tol = SHARED_TOL
-        problem, eigenpairs = self._shared[scaling]
-        problem, found = problem.at(alpha, 0.0), eigenpairs[alpha]
+        problem = self._shared_problem(scaling).at(alpha, 0.0)
+        found = self._eigenpairs[scaling, alpha]
         P, k = self.propagation, len(found.values)
         if 0 < alpha <= HALF_ALPHA and P.dtype == np.float32 and is_large_block(P, k):
             problem.parameters = replace(problem.parameters, precision="half")
@@ -176,28 +171,36 @@ class EmbeddingGrid:
         gpca.__dict__.update(learned, n_features_in_=X.shape[1])
         return gpca, times_power_of_two(embedding.Z, problem.exponent)
 
+    def _shared_problem(self, scaling: str) -> Problem:
+        """The problem of the largest alpha with this scaling."""
+        X = self.scaled(scaling)
+        if self._problem is None:
+            k = int(check_n_components(self._template.n_components, X))
+            parameters = Parameters.of(self._template, alpha=self._alphas[-1], tol=SHARED_TOL)
+            P = self.propagation
+            self._problem = Problem(
+                parameters, self.row_graph, X, n_components=k, strategy="formed", known=P
+            )
+        return self._problem
+
     def _share(self, scaling: str) -> None:
         """Compute the components of all alphas, and Z of the labelled rows."""
-        X = self.scaled(scaling)
-        k = int(check_n_components(self._template.n_components, X))
-        parameters = Parameters.of(self._template, alpha=self._alphas[-1], tol=SHARED_TOL)
-        P = self.propagation
-        problem = Problem(parameters, self.row_graph, X, n_components=k, strategy="formed", known=P)
-        features, d = problem.features, X.shape[1]
+        problem, P = self._shared_problem(scaling), self.propagation
+        features, k = problem.features, int(problem.n_components)
+        d = features.shape[1]
         Q = B = None
         with one_blas_thread():
             if len(SUBSPACE_ALPHAS) * k < d:
                 Q = _leading_subspace(features, P, k)
                 B = np.ascontiguousarray(features @ Q, dtype=problem.dtype)
             products, solved = self._products_and_rows(features, B)
-            found = {}
             for alpha, product, F in zip(self._alphas, products, solved, strict=True):
                 values, vectors, trace = eigenpairs_of((product + product.T) / 2, k)
                 Z = F @ vectors.astype(F.dtype)
                 self._cached[scaling, alpha, None] = times_power_of_two(Z, problem.exponent)
                 vectors = vectors if Q is None else Q @ vectors
-                found[alpha] = Eigenpairs(values, vectors, trace if Q is None else None)
-        self._shared[scaling] = Shared(problem, found)
+                found = Eigenpairs(values, vectors, trace if Q is None else None)
+                self._eigenpairs[scaling, alpha] = found
 
     def _products_and_rows(
         self, X: CenteredFeatures, B: np.ndarray | None

@@ -116,9 +116,9 @@ def fit_ensemble(
     else:
         usual = usual_candidates(candidates)[: classifier.n_members]
         members = [Member(candidate, 1.0, []) for candidate in usual]
-    grid.keep_only({member.candidate.embedding for member in members})
+    pairs = embeddings_of(members)
+    grid.keep_only(pairs)
     kept, gpcas, means = fit_members(fitter, members, train, folds)
-    pairs = list(dict.fromkeys(member.candidate.embedding for member in members))
     steps = classifier.correct, classifier.smooth
     evaluation = evaluate(fitter, means[1:], folds, steps)
     names = {name for member in kept for name in member.settings.others}
@@ -152,6 +152,13 @@ def fit_ensemble(
     }
 
 
+def embeddings_of(members: list[Member]) -> list[tuple[str, float]]:
+    """Scaling and alpha of the embeddings of members, the best first, grouped by scaling."""
+    pairs = list(dict.fromkeys(member.candidate.embedding for member in members))
+    scalings = [scaling for scaling, _ in pairs]
+    return sorted(pairs, key=lambda pair: scalings.index(pair[0]))
+
+
 def fit_members(
     fitter: HeadFitter, members: list[Member], train: np.ndarray, folds: list[Fold]
 ) -> tuple[list[FittedMember], list[Any], list[np.ndarray]]:
@@ -160,8 +167,7 @@ def fit_members(
     Also returns the fitted embeddings, and the mean probabilities of all rows: by the members, and
     by their heads of every fold. One embedding of all rows is in memory at a time.
     """
-    grid = fitter.grid
-    pairs = list(dict.fromkeys(member.candidate.embedding for member in members))
+    grid, pairs = fitter.grid, embeddings_of(members)
     n_classes, shape = int(grid.codes.max()) + 1, len(grid.codes)
     means = [np.zeros((shape, n_classes), grid.data.X.dtype) for _ in range(1 + len(folds))]
     kept: dict[int, FittedMember] = {}

@@ -25,7 +25,7 @@ from .store import Store
 #: File with the parameters, the store and the plan of the run in a scratch folder.
 RUN_FILE = "run.json"
 
-#: Bytes of a store that one task verifies.
+#: Number of shards of a store that one task verifies.
 SHARDS_PER_TASK = 4
 
 

@@ -18,7 +18,7 @@ from ..graph import Graph
 from ..graph.stored import STORE, stored_ids
 from ..linalg import extreme_exponent
 from ..utils.array_files import damaged_shard, n_shards, open_array, read_manifest
-from ..utils.training_result import SPLIT
+from ..utils.labels import SPLIT
 
 
 @dataclass(frozen=True)

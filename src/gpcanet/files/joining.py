@@ -17,7 +17,7 @@ from ..errors import DataError, UnknownNodeError
 from ..graph import Graph
 from ..graph.assembly import count_of
 from ..graph.neighbors import neighbor_graph
-from ..utils.training_result import SPLIT
+from ..utils.labels import SPLIT
 from .edges import Edges, check_adjacency
 from .features import Features
 from .id_columns import NodeIds, check_unique

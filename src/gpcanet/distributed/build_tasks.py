@@ -16,7 +16,7 @@ from ..files.features import read_features
 from ..files.labels import read_labels
 from ..graph.stored import encoded_text
 from ..utils.array_files import Entry, open_array, write_array
-from ..utils.training_result import SPLIT
+from ..utils.labels import SPLIT
 from .id_index import find_positions, keys_of, write_index
 from .tasks import write_record
 from .writing import checked_size, column_sums, write_whole

@@ -23,7 +23,12 @@ class ClusterOptions:
     ] = None
     workers: Annotated[
         int | None,
-        option(CLUSTER, "--workers", min=1, help="Embed by this many processes, out of core."),
+        option(
+            CLUSTER,
+            "--workers",
+            min=1,
+            help="Number of worker processes; the data may exceed memory.",
+        ),
     ] = None
     scheduler: Annotated[
         str | None,

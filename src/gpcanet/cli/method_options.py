@@ -24,6 +24,9 @@ Iterations = Annotated[
         help="Fixed number of solver steps; the paper uses 5 [until exact].",
     ),
 ]
+NetworkIterations = Annotated[
+    int | None, option(METHOD, "--iterations", help="Number of fixed-point steps [5].")
+]
 Alphas = Annotated[
     list[float] | None,
     option(
@@ -41,7 +44,9 @@ Components = Annotated[
 Precision = Annotated[
     str | None,
     option(
-        METHOD, "--precision", help="full, or half: large graphs in half the time, 3 digits [full]."
+        METHOD,
+        "--precision",
+        help="full, or half (half the time on large graphs, about 3 digits) [full].",
     ),
 ]
 
@@ -179,7 +184,7 @@ class PropagationSettings:
         ),
     ] = None
     beta: Beta = None
-    n_iter: Iterations = None
+    n_iter: NetworkIterations = None
     normalization: Normalization = None
 
 

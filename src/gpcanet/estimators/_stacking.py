@@ -46,7 +46,7 @@ SMALLEST_SHARE = 1e-4
 #: Folds of boosting and of propagated residuals.
 N_FOLDS = 5
 
-#: Entries of an embedding up to which a regression uses one BLAS thread: two wait for each other.
+#: Embeddings with at most this many entries use one BLAS thread; two would wait for each other.
 ONE_THREAD_SIZE = 2_000_000
 
 #: Total size up to which the embeddings of all nodes are kept during fit.

@@ -3,8 +3,8 @@
 A layer computes F_1 W_1 + F_2 W_2 + ... from its input H. For GCNConv this is P H W, for SAGEConv
 the mean over the neighbours times one weight plus H times another. If all weights are the same
 matrix W, the output is F W with F = F_1 + F_2 + .... If the weights of the neighbours and of the
-node itself have different inputs, W consists of one block of rows for each, and F of the
-corresponding blocks of columns. F is the output of the layer with identity matrices as weights. A
+node itself have different inputs, then W stacks one block of rows, and F one block of columns, per
+input. F is the output of the layer with identity matrices as weights. A
 rule is therefore a list of names of weights. Only a layer that cannot run with identity matrices
 needs a function that computes F.
 """

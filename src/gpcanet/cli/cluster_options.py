@@ -50,7 +50,7 @@ class ClusterOptions:
         return self.workers is not None or self.scheduler is not None
 
     def check(self) -> None:
-        """Raise if options do not belong together."""
+        """Raise if options exclude each other, or need one that is missing."""
         if self.workers is not None and self.scheduler is not None:
             raise InputError("give --workers (on this machine) or --scheduler, not both")
         if self.is_distributed and self.scratch is None:

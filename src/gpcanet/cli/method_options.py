@@ -129,7 +129,7 @@ class HoldOutSettings:
     ] = None
 
     def checked_share(self) -> float:
-        """The share of labels to hold out; raise if it is not one."""
+        """The share of labels to hold out; raise if it is out of range."""
         from ..datasets.splits import TEST_SHARE
 
         share = TEST_SHARE if self.test_share is None else self.test_share

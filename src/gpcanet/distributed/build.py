@@ -108,7 +108,7 @@ def build_store(
 
 
 def _state(path: Path) -> list[Any]:
-    """What changes with the content of a file."""
+    """Path, size and modification time of a file, which change with its content."""
     found = path.stat()
     return [str(path), found.st_size, found.st_mtime_ns]
 

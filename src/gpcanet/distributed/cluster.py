@@ -49,7 +49,7 @@ class MemoryLimit(WorkerPlugin):  # type: ignore[misc]
 
 @contextmanager
 def reaped_workers() -> Iterator[type[Nanny]]:
-    """A class of nannies for a block, after which none of their processes is left.
+    """A Nanny class for a block; all processes of its nannies have ended when the block ends.
 
     On a busy machine, Dask gives up on workers that do not end in a few seconds.
     """

@@ -159,9 +159,9 @@ def join_labels(
 
 
 def append_known_nodes(nodes: Features, edges: Edges, known: Graph, notes: list[str]) -> Features:
-    """The nodes with the ids of those known nodes appended that edges name.
+    """Append the ids of the known nodes that the edges name to those of the nodes.
 
-    These are the same nodes if there are none, or if the ids are positions or of another type.
+    The nodes are unchanged if there are none, or if the ids are positions or of another type.
     """
     if known.node_ids is None or nodes.ids.are_positions or edges.source.are_positions:
         return nodes

@@ -32,7 +32,7 @@ PENALTIES: dict[HeadKind, tuple[float, ...]] = {
     "ridge": (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0, 10.0, 100.0),
 }
 
-#: Factors of the scores of a ridge regression for classes, of which the best one counts.
+#: Factors of the scores of a ridge regression for classes. The one with the smallest loss is used.
 FACTORS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 #: Folds of the cross-validation that chooses the penalty without validation nodes.

@@ -326,7 +326,8 @@ def find_roots(layer: torch.nn.Module, rule: Rule) -> set[torch.nn.Parameter]:
 def find_biases(layer: torch.nn.Module, rule: Rule) -> list[torch.nn.Parameter]:
     """Return the biases that are added to F W.
 
-    That of the layer itself is first, then those of the node itself, which no aggregation changes.
+    The bias of the layer is first. Then follow those of the weights for the node itself, which no
+    aggregation changes.
     """
     found = sorted(weight_attributes(layer, rule), key=lambda found: not found[2])
     owners = [layer, *(getattr(owner, name) for owner, name, _ in found)]

@@ -19,7 +19,8 @@ from sklearn.preprocessing import normalize
 
 from gpcanet.datasets import Dataset
 from gpcanet.errors import TrainingDivergedError
-from gpcanet.utils.training_result import SPLIT, TrainingResult
+from gpcanet.utils.labels import SPLIT
+from gpcanet.utils.training_result import TrainingResult
 
 from .cells import Setup
 

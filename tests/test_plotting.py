@@ -111,7 +111,7 @@ def test_bad_input_gets_a_sentence(Z, graph, X, monkeypatch):
         (lambda: plot_embedding(Z, [1, 2]), "one value for each of 30 nodes"),
         (lambda: plot_embedding(Z, method="umap"), "must be 'components' or 'tsne'"),
         (lambda: plot_embedding(Z, components=(0, 4)), "two numbers from 0 to 3"),
-        (lambda: plot_spectrum("x"), "must be a fitted GPCA"),
+        (lambda: plot_spectrum("x"), "GPCA, or a list of shares such as explained_variance_ratio_"),
         (lambda: plot_path(GPCAPath(2, alphas=[1]).fit(X, graph=graph)), "two positive alphas"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -22,7 +22,7 @@ PALETTE = (
 )  # fmt: skip
 BLUE, GREY, LIGHT_GREY = "#1f5fa8", "#666666", "#c8c8c8"
 
-#: A quarter of the time of the default settings, and good enough for a figure.
+#: t-SNE settings that take a quarter of the default time and suffice for a figure.
 TSNE_SETTINGS: dict[str, Any] = {
     "max_iter": 250,
     "early_exaggeration": 2.0,
@@ -130,7 +130,9 @@ def plot_spectrum(model: Any, *, cumulative: bool = False, ax: Any = None) -> An
     shares = model.explained_variance_ratio_ if isinstance(model, GPCA) else model
     shares = np.asarray(shares)
     if shares.ndim != 1 or len(shares) == 0 or shares.dtype.kind not in "fiu":
-        raise InputError("model must be a fitted GPCA, or a list of shares such as variance_ratio")
+        raise InputError(
+            "model must be a fitted GPCA, or a list of shares such as explained_variance_ratio_"
+        )
     ax = _axes(ax)
     values = 100 * (np.cumsum(shares) if cumulative else shares)
     marker = "o" if len(shares) <= 40 else None

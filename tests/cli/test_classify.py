@@ -276,8 +276,8 @@ def test_share_out_of_range_is_refused(gpcanet, share):
 @pytest.mark.parametrize(
     ("labels", "columns", "reason"),
     [
-        ([""] * 36, {}, "no node has a label; give --labels, or --label with a column of features"),
-        (["one"] * 36, {}, "y has the one class 'one'; at least 2 are needed"),
+        ([""] * 36, {}, "no node has a label; give --labels, or name a column of the features by"),
+        (["one"] * 36, {}, "y has only the class 'one'; at least 2 are needed"),
         (["a", "b"] * 18, {"split": ["test"] * 36}, "the split has no labelled training node"),
     ],
 )  # fmt: skip

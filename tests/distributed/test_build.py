@@ -127,6 +127,9 @@ def test_bad_files_are_named(client, tmp_path, paths):
     change(paths["edges"] / "p1.parquet", source=["nobody"] * 27)
     fails(UnknownNodeError, r"p1\.parquet, row 0: node 'nobody' is not in the features \(27 unk")
     build_store(tmp_path / "dropped", **paths, client=client, drop_unknown=True)
+    strangers = tmp_path / "strangers.parquet"
+    pq.write_table(pa.table({"source": ["nobody"], "target": ["no one"]}), strangers)
+    fails(DataError, r"check the ids of .*strangers\.parquet$", edges=strangers, drop_unknown=True)
     change(paths["edges"] / "p1.parquet", source=np.arange(27))
     fails(DataError, r"p1\.parquet: column 'source' has integers, but the features have text")
     (paths["edges"] / "p1.parquet").unlink()
@@ -137,11 +140,24 @@ def test_bad_files_are_named(client, tmp_path, paths):
     fails(DataError, r"p2\.parquet, row \d has the same node id as .*p0\.parquet", edges=edges)
     change(paths["features"] / "p2.parquet", x1=None)
     fails(DataError, r"p2\.parquet has other columns than", edges=edges)
-    change(paths["labels"] / "p2.parquet", id=pq.read_table(paths["labels"] / "p1.parquet")["id"])
-    fails(DataError, "the labels name a node twice", features=whole, edges=edges)
     (tmp_path / "empty").mkdir()
     fails(DataError, "contains no Parquet files", features=whole, edges=tmp_path / "empty")
     fails(DataError, "does not exist; check the name", features=tmp_path / "no")
+
+
+@pytest.mark.parametrize("ids", ["numbers", "text", "none"])
+def test_a_node_with_two_labels_is_named(client, tmp_path, ids):
+    tables = make_tables(ids, weighted=False, labels="own file", dtype=np.float32, seed=0)
+    features, edges, labels = (
+        write_parts(tmp_path / name, table, 3)
+        for name, table in zip(("features", "edges", "labels"), tables, strict=True)
+    )
+    node = pq.read_table(labels / "p0.parquet")["id"][3].as_py()
+    nodes = pq.read_table(labels / "p2.parquet")["id"].to_pylist()
+    change(labels / "p2.parquet", id=[*nodes[:-1], node])
+    with pytest.raises(DataError) as found:
+        build_store(tmp_path / "store", features, edges, labels, client=client)
+    assert str(found.value) == f"{labels}/p2.parquet: node {node!r} has two labels; remove one row"
 
 
 def test_parts_have_the_order_of_their_numbers(tmp_path):

@@ -55,7 +55,7 @@ class Workers:
         ({"store": None}, "does not see the store .* as it is here"),
         ({"store": "abc"}, "does not see the store .* as it is here"),
         ({"versions": versions() | {"numpy": "1.0"}}, "has numpy 1.0, but the client has"),
-        ({"threads": 4}, "runs 4 tasks at a time, .*start workers with --nthreads 1"),
+        ({"threads": 4}, "runs 4 tasks at a time, but its .*; start workers with --nthreads 1"),
         ({"error": ModuleNotFoundError("gpcanet")}, "cannot run gpcanet .*install gpcanet"),
     ],
 )

@@ -260,7 +260,7 @@ FEATURES = [
      r"this GPCA was fitted with a graph; pass graph= here, too .*without_edges\(5\)"),
     ("transform of some nodes, the others not kept", lambda: fitted().transform(
         X[:2], graph=GRAPH, nodes=[0, 1]), ValueError,
-     r"X has 2 of the 5 nodes .* fit has kept no rows .*; pass all rows .* keep_training_nodes="),
+     r"X has 2 of the 5 nodes .* fit kept no training rows; pass all rows .* keep_training_nodes="),
     ("a text column", fit(pd.DataFrame({"a": [1, 2], "kind": ["x", "3"]})), ValueError,
      r"column 'kind' of X holds 'x', not numbers; drop it, or encode it"),
     ("a text column of an Arrow table", fit(pa.table({"a": [1, 2], "kind": ["x", "y"]})),
@@ -316,7 +316,7 @@ LABELS_AND_NODES = [
 ]  # fmt: skip
 
 CLASSIFIER = [
-    ("one class", classifier([0, 0, -1, -1, 0]), ValueError, r"the one class 0; at least 2"),
+    ("one class", classifier([0, 0, -1, -1, 0]), ValueError, r"only the class 0; at least 2"),
     ("classifier without labels", classifier([-1] * 5), ValueError, r"y has no labelled node"),
     ("classifier without y", classifier(None), ValueError, r"requires y to be passed"),
     ("weights beyond float32", lambda: GPCA().fit(

@@ -108,7 +108,7 @@ def test_sparse_and_dense_features_may_be_mixed_between_fit_and_transform(
 def test_transform_of_some_nodes_after_a_fit_without_nodes_raises(graph, X, labels, rows):
     """The rows of the other nodes were not kept, and the embedding depends on them."""
     model = GPCA(3, alpha=4.0, beta=0.3).fit(X, labels, graph=graph)
-    with pytest.raises(ValueError, match="fit has kept no rows of the others; pass all rows of X"):
+    with pytest.raises(ValueError, match="fit kept no training rows; pass all rows of X"):
         model.transform(X[rows], graph=graph, nodes=rows)
     P = dense_P(graph.subgraph(rows))  # the labels were those of another graph
     expected = dense_solve(P, 4.0, (X[rows] - X.mean(axis=0)) @ model.components_.T)

@@ -203,12 +203,10 @@ def test_unreachable_values_are_counted_and_get_the_statistics_of_fit():
 
 def test_a_column_without_values(graph, X):
     X[:, 2] = np.nan
-    with pytest.raises(
-        ValueError, match=r"column 2 of X has no value that is not NaN; drop it, or"
-    ):
+    with pytest.raises(ValueError, match="every value in column 2 of X is NaN; drop the"):
         GraphImputer().fit(X, graph=graph)
     table = pd.DataFrame(X, columns=list("abcdef"))
-    with pytest.raises(ValueError, match=r"column 'c' of X has no value"):
+    with pytest.raises(ValueError, match="every value in column 'c' of X is NaN"):
         GraphImputer().fit(table, graph=graph)
     imputer = GraphImputer(keep_empty_features=True)
     assert (imputer.fit_transform(X, graph=graph)[:, 2] == 0).all()

@@ -150,7 +150,7 @@ def test_predictions_for_new_nodes_equal_those_on_the_whole_graph(tmp_path, smoo
     forgetful.fit(growth.X[:n], growth.y, graph=growth.graph)
     others = forgetful.predict_proba(growth.X, graph=growth.extended)[new]
     np.testing.assert_allclose(others, expected, atol=1e-6)
-    with pytest.raises(ValueError, match="fit has kept no rows of the others"):
+    with pytest.raises(ValueError, match="fit kept no training rows"):
         forgetful.predict(growth.X[new], graph=growth.extended, nodes=new)
     # Training labels act: without them the probabilities would differ.
     if smooth or beta:

@@ -158,7 +158,7 @@ def partition(folder):
     [
         (rename_column, "", r"part-1\.csv has no column 'b', unlike .*part-0\.csv; all files need"),
         (without_header, "", r"part-1\.csv has no header, unlike .*part-0\.csv; add it there"),
-        (partition, "", r"part-1\.csv is in no folder b=\.\.\., unlike others"),
+        (partition, "", r"part-1\.csv is not in a folder b=\.\.\., unlike others"),
         (partition, "b=*", r"'b' is a column and a folder b=\.\.\.; rename one"),
         (lambda folder: (folder / "x.parquet").write_bytes(b""), "",
          r"has files of several formats \(\.csv, \.parquet\); give a pattern such as .*\*\.parq"),

@@ -23,7 +23,12 @@ class ClusterOptions:
     ] = None
     workers: Annotated[
         int | None,
-        option(CLUSTER, "--workers", min=1, help="Embed by this many processes, out of core."),
+        option(
+            CLUSTER,
+            "--workers",
+            min=1,
+            help="Number of worker processes; the data may exceed memory.",
+        ),
     ] = None
     scheduler: Annotated[
         str | None,
@@ -45,7 +50,7 @@ class ClusterOptions:
         return self.workers is not None or self.scheduler is not None
 
     def check(self) -> None:
-        """Raise if options do not belong together."""
+        """Raise if options exclude each other, or need one that is missing."""
         if self.workers is not None and self.scheduler is not None:
             raise InputError("give --workers (on this machine) or --scheduler, not both")
         if self.is_distributed and self.scratch is None:

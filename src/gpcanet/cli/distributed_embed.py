@@ -122,7 +122,7 @@ def _client(cluster: ClusterOptions, files: ModelFiles) -> Iterator[Any]:
 
 
 def _note_dashboard(console: Console, cluster: ClusterOptions, client: Any) -> None:
-    """Show the address of the dashboard, and what it needs; without bokeh Dask serves a note."""
+    """Show the address of the dashboard, and whether bokeh has to be installed for its pages."""
     if "dashboard" not in client.scheduler_info(n_workers=0)["services"]:
         return
     is_missing = cluster.scheduler is None and find_spec("bokeh") is None

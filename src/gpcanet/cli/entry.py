@@ -24,7 +24,7 @@ from .signals import (
 
 INTERNAL_ERROR, BAD_INPUT = 1, 2
 
-#: Address space in which numerical libraries can be loaded: with less, they hang or crash.
+#: Smallest address space in which numerical libraries can be loaded. With less, they hang or crash.
 SMALLEST_ADDRESS_SPACE = 1 << 30
 
 #: Options that take files.

@@ -55,7 +55,10 @@ class PageSettings:
         ),
     ] = "auto"
     max_nodes: Annotated[
-        int, option(METHOD, "--max-nodes", help="Nodes on the page; a random sample beyond.")
+        int,
+        option(
+            METHOD, "--max-nodes", help="Largest number of nodes shown; larger graphs are sampled."
+        ),
     ] = 200_000
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import InputError
 from .console import escaped
 
-#: Suffixes that no input and no other output has, so that appending damages none of them.
+#: Suffixes that no other file of a command has, so that appending to a log damages none of them.
 LOG_SUFFIXES = (".log", ".txt")
 
 logger = logging.getLogger("gpcanet")

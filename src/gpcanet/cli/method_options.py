@@ -24,6 +24,9 @@ Iterations = Annotated[
         help="Fixed number of solver steps; the paper uses 5 [until exact].",
     ),
 ]
+NetworkIterations = Annotated[
+    int | None, option(METHOD, "--iterations", help="Number of fixed-point steps [5].")
+]
 Alphas = Annotated[
     list[float] | None,
     option(
@@ -41,7 +44,9 @@ Components = Annotated[
 Precision = Annotated[
     str | None,
     option(
-        METHOD, "--precision", help="full, or half: large graphs in half the time, 3 digits [full]."
+        METHOD,
+        "--precision",
+        help="full, or half (half the time on large graphs, about 3 digits) [full].",
     ),
 ]
 
@@ -124,7 +129,7 @@ class HoldOutSettings:
     ] = None
 
     def checked_share(self) -> float:
-        """The share of labels to hold out; raise if it is not one."""
+        """The share of labels to hold out; raise if it is out of range."""
         from ..datasets.splits import TEST_SHARE
 
         share = TEST_SHARE if self.test_share is None else self.test_share
@@ -179,7 +184,7 @@ class PropagationSettings:
         ),
     ] = None
     beta: Beta = None
-    n_iter: Iterations = None
+    n_iter: NetworkIterations = None
     normalization: Normalization = None
 
 

@@ -13,10 +13,10 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-#: Smallest probability in the log loss: that of a class that the model does not know.
+#: Smallest probability in the log loss. A class that the model does not know has probability 0.
 SMALLEST_PROBABILITY = 1e-15
 
-#: From true values and predicted ones to a score.
+#: Functions that return a score of true and predicted values.
 NUMBER_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "r2": r2_score,
     "mae": mean_absolute_error,
@@ -51,7 +51,7 @@ def _log_loss(truth: np.ndarray, probabilities: np.ndarray) -> float:
     return float(-np.mean(np.log(np.maximum(of_truth, SMALLEST_PROBABILITY))))
 
 
-#: From class codes and the probabilities of all classes to a score.
+#: Functions that return a score of class codes and the probabilities of all classes.
 CLASS_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": _accuracy,
     "macro-f1": _macro_f1,

@@ -56,7 +56,9 @@ def save_estimator(model: Estimator, dataset: Dataset, files: ModelFiles) -> Non
 
 def check_labelled(dataset: Dataset) -> None:
     if not np.any(dataset.y >= 0):
-        raise InputError("no node has a label; give --labels, or --label with a column of features")
+        raise InputError(
+            "no node has a label; give --labels, or name a column of the features by --label"
+        )
 
 
 def choose_memory_limit(

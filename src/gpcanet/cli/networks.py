@@ -1,4 +1,4 @@
-"""What ``train`` and ``classify`` do with networks: imports of torch, and saved networks."""
+"""Saved networks for ``classify``, and the error for missing packages."""
 
 from __future__ import annotations
 

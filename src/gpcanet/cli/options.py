@@ -99,11 +99,16 @@ class Input:
     ] = None
     edges: Annotated[
         Path | None,
-        option(FILES, "--edges", "-e", help="One row per edge, likewise."),
+        option(
+            FILES,
+            "--edges",
+            "-e",
+            help="One row per edge: a table (csv, tsv, parquet, folder, pattern), npy, npz or mtx.",
+        ),
     ] = None
     labels: Annotated[
         Path | None,
-        option(FILES, "--labels", "-l", help="One row per label, likewise."),
+        option(FILES, "--labels", "-l", help="One row per labelled node: a table, npy or npz."),
     ] = None
     id_column: Annotated[
         str | None, option(FILES, "--id", help="Column of node ids in features and labels [id].")
@@ -153,7 +158,9 @@ class Input:
     neighbors: Annotated[
         int | None,
         option(
-            FILES, "--neighbors", help="Instead of edges: number of nearest neighbours to connect."
+            FILES,
+            "--neighbors",
+            help="Connect each node to this many nearest neighbours, instead of --edges.",
         ),
     ] = None
     drop_unknown: Annotated[

@@ -13,7 +13,7 @@ from .options import FILES, METHOD, RUN, TRAINING, Force, Input, option
 
 @dataclass(frozen=True)
 class OutputFiles:
-    """Files that ``embed``, ``classify`` and ``train`` write."""
+    """Files that ``embed``, ``classify``, ``regress`` and ``train`` write."""
 
     output: Annotated[
         Path | None,
@@ -72,7 +72,7 @@ class TrainingFiles(OutputFiles):
 
 @dataclass(frozen=True)
 class ModelFiles(OutputFiles):
-    """Files that ``embed`` and ``classify`` write, and the saved model they apply."""
+    """Files that ``embed``, ``classify`` and ``regress`` write, and the saved model they apply."""
 
     model: Annotated[
         Path | None,

@@ -31,7 +31,7 @@ def catch_signals() -> None:
 
 
 def was_interrupted() -> bool:
-    """Whether a signal came: Python turns exceptions into others while it creates a class."""
+    """Whether a signal was received. Python may have turned its exception into another one."""
     return bool(_received)
 
 

@@ -9,7 +9,7 @@ from ..errors import InputError
 from . import digits, ogb, planetoid
 from .dataset import About, Dataset
 
-#: From the name, the data folder and ``offline`` to the dataset.
+#: Function that loads a dataset from its name, the data folder and ``offline``.
 Loader = Callable[..., Dataset]
 
 _LOADERS: dict[str, tuple[Loader, About]] = {

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..graph import Graph
-from ..utils.training_result import SPLIT
+from ..utils.labels import SPLIT
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import DataError, DataUnavailableError
 from ..graph import Graph
 from ..utils.atomic import atomic_folder, remove_abandoned_folders
-from ..utils.training_result import SPLIT
+from ..utils.labels import SPLIT
 from .dataset import About, Dataset
 from .download import download
 from .environment import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..utils.training_result import SPLIT
+from ..utils.labels import SPLIT
 from .dataset import Dataset
 
 #: Shares of the labelled nodes of every class that are held out for validation and for the test.

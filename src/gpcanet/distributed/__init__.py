@@ -2,8 +2,8 @@
 
 from .build import build_store
 from .cluster import connect, local_cluster
+from .embedding_parts import EmbeddingParts
 from .gpca import GPCA
-from .parts import EmbeddingParts
 from .plan import Plan
 from .store import Store
 from .writing import write_dataset

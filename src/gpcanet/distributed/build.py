@@ -16,9 +16,10 @@ from distributed import Client
 from .. import __version__
 from ..errors import DataError
 from ..files.column_roles import ColumnRoles
+from ..graph.stored import stored_ids
 from ..utils.array_files import Entry, open_array
-from . import building
-from .building import LABEL_TYPE, Build, FeaturePart
+from . import build_tasks
+from .build_tasks import LABEL_TYPE, Build, FeaturePart
 from .run import Run, move_folder, remove_folder
 from .store import Store
 from .writing import (
@@ -96,7 +97,8 @@ def build_store(
     with Run(client, scratch, identity, resume=True, replace=True) as run:
         run.verify_earlier()
         try:
-            _Builder(run, Build(run.folder, *options)).run(scratch / "store", path.name, files)
+            builder = _Builder(run, Build(run.folder, *options), Path(edges))
+            builder.run(scratch / "store", path.name, files)
         except DataError:  # the Parquet files have to change, and with them all tasks
             remove_folder(scratch)
             raise
@@ -106,7 +108,7 @@ def build_store(
 
 
 def _state(path: Path) -> list[Any]:
-    """What changes with the content of a file."""
+    """Path, size and modification time of a file, which change with its content."""
     found = path.stat()
     return [str(path), found.st_size, found.st_mtime_ns]
 
@@ -134,17 +136,17 @@ def parquet_parts(path: str | os.PathLike[str]) -> list[Path]:
 
 
 class _Builder:
-    def __init__(self, tasks: Run, build: Build) -> None:
-        self.tasks, self.build = tasks, build
+    def __init__(self, tasks: Run, build: Build, edges: Path) -> None:
+        self.tasks, self.build, self.edges = tasks, build, edges
 
     def compute(self, what: str, function: Any, arguments: dict[str, tuple[Any, ...]]) -> list[Any]:
         """Results of a function on workers, or of earlier tasks with the same names."""
         jobs = {name: (name, function, self.build, *args) for name, args in arguments.items()}
-        return [r["result"] for r in self.tasks.complete(what, building.recorded, jobs)]
+        return [r["result"] for r in self.tasks.complete(what, build_tasks.recorded, jobs)]
 
     def run(self, folder: Path, name: str, files: dict[str, list[Path]]) -> None:
         found = self.compute(
-            "reading features", building.store_features, _numbered("features", files["features"])
+            "reading features", build_tasks.store_features, _numbered("features", files["features"])
         )
         parts = [FeaturePart(**part) for part in found]
         _check_same(parts)
@@ -175,7 +177,9 @@ class _Builder:
         if not parts[0].has_ids:
             return None
         keys = [part.keys for part in parts]
-        [(index, repeated)] = self.compute("sorting ids", building.store_index, {"index": (keys,)})
+        [(index, repeated)] = self.compute(
+            "sorting ids", build_tasks.store_index, {"index": (keys,)}
+        )
         if repeated:
             raise DataError(
                 f"{_place(parts, repeated[1])} has the same node id as {_place(parts, repeated[0])}"
@@ -187,19 +191,19 @@ class _Builder:
         self, files: list[Path], index: dict[str, Any] | None, n_nodes: int, weight_dtype: str
     ) -> tuple[dict[str, Entry], list[str]]:
         found = self.compute(
-            "reading edges", building.store_edges, _numbered("edges", files, index, n_nodes)
+            "reading edges", build_tasks.store_edges, _numbered("edges", files, index, n_nodes)
         )
         if len({weights is None for _, weights, _ in found}) > 1:
-            raise DataError(f"{files[0].parent}: some files have weights and others not; add them")
+            raise DataError(f"{self.edges}: some files have weights and others not; add them")
         dropped = sum(n for *_, n in found)
         n_rows = sum(pq.read_metadata(path).num_rows for path in files)
         if dropped == n_rows > 0:
-            raise DataError(f"no edge has two known nodes; check the ids of {files[0].parent}")
+            raise DataError(f"no edge has two known nodes; check the ids of {self.edges}")
         n_shards = max(1, min(n_nodes, -(-2 * n_rows // ENTRIES_PER_SHARD)))
         edges = [n_nodes * i // n_shards for i in range(n_shards + 1)]
         parts = [(keys, weights) for keys, weights, _ in found]
         shards = self.compute(
-            "sorting edges", building.store_shard,
+            "sorting edges", build_tasks.store_shard,
             {f"shard-{i}": ((edges[i], edges[i + 1]), parts) for i in range(n_shards)},
         )  # fmt: skip
         counts, indices, weights, ones = zip(*shards, strict=True)
@@ -208,7 +212,7 @@ class _Builder:
             jobs["weights"] = list(weights), weight_dtype
         arrays = self._joined("joining edges", jobs)
         [arrays["indptr"]] = self.compute(
-            "joining edges", building.join_ends, {"indptr": ("indptr", list(counts), True)}
+            "joining edges", build_tasks.join_ends, {"indptr": ("indptr", list(counts), True)}
         )
         notes = [f"{dropped:,} edges dropped: their nodes are not in the features"]
         return arrays, notes if dropped else []
@@ -226,13 +230,13 @@ class _Builder:
         if parts[0].is_text:
             ends = [part.ids["id_ends"] for part in parts]
             [arrays["id_ends"]] = self.compute(
-                "joining features", building.join_ends, {"id_ends": ("id_ends", ends, False)}
+                "joining features", build_tasks.join_ends, {"id_ends": ("id_ends", ends, False)}
             )
         return arrays
 
     def _joined(self, what: str, jobs: dict[str, tuple[list[Entry], str]]) -> dict[str, Entry]:
         found = self.compute(
-            what, building.join, {name: (name, *job) for name, job in jobs.items()}
+            what, build_tasks.join, {name: (name, *job) for name, job in jobs.items()}
         )
         return dict(zip(jobs, found, strict=True))
 
@@ -242,7 +246,9 @@ class _Builder:
         """Labels of all nodes, from their own files or from the features."""
         if files:
             found = self.compute(
-                "reading labels", building.store_labels, _numbered("labels", files, index, n_nodes)
+                "reading labels",
+                build_tasks.store_labels,
+                _numbered("labels", files, index, n_nodes),
             )
             offsets = [0] * len(found)
         else:
@@ -256,13 +262,17 @@ class _Builder:
         class_names = np.unique(names)
         codes, split = np.full(n_nodes, -1), np.full(n_nodes, -1, np.int8)
         labeled = np.zeros(n_nodes, bool)
-        for (entry, own), offset in zip(found, offsets, strict=True):
+        sources = files or [Path(part.path) for part in parts]
+        for path, (entry, own), offset in zip(sources, found, offsets, strict=True):
             if entry is None:
                 continue
             rows = open_array(self.build.folder, entry).view(LABEL_TYPE)
             positions = rows["position"] + offset
-            if labeled[positions].any() or len(np.unique(positions)) < len(positions):
-                raise DataError("the labels name a node twice; remove one row")
+            distinct, counts = np.unique(positions, return_counts=True)
+            repeated = distinct[labeled[distinct] | (counts > 1)]
+            if len(repeated):
+                node = self._node_id(parts, int(repeated[0]))
+                raise DataError(f"{path}: node {node!r} has two labels; remove one row")
             labeled[positions] = True
             new_codes = np.append(np.searchsorted(class_names, own), -1).astype(np.int64)
             codes[positions], split[positions] = new_codes[rows["code"]], rows["split"]
@@ -271,6 +281,14 @@ class _Builder:
         if np.any(split >= 0):
             arrays["split"] = write_whole(self.build.folder / "split.npy", split)
         return arrays, class_names.tolist()
+
+    def _node_id(self, parts: list[FeaturePart], position: int) -> Any:
+        part, row = _part_with(parts, position)
+        if not part.has_ids:
+            return position
+        ids = stored_ids(self.build.folder, part.ids or {"ids": part.keys}, slice(row, row + 1))
+        assert ids is not None
+        return ids.tolist()[0]
 
 
 def _numbered(kind: str, files: list[Path], *arguments: Any) -> dict[str, tuple[Any, ...]]:
@@ -293,8 +311,14 @@ def _check_same(parts: list[FeaturePart]) -> None:
 
 
 def _place(parts: list[FeaturePart], position: int) -> str:
+    part, row = _part_with(parts, position)
+    return f"{part.path}, row {row}"
+
+
+def _part_with(parts: list[FeaturePart], position: int) -> tuple[FeaturePart, int]:
+    """The file of features that contains a node, and the row of the node in it."""
     for part in parts:
         if position < part.n_rows:
-            return f"{part.path}, row {position}"
+            return part, position
         position -= part.n_rows
     raise AssertionError

@@ -49,7 +49,7 @@ class MemoryLimit(WorkerPlugin):  # type: ignore[misc]
 
 @contextmanager
 def reaped_workers() -> Iterator[type[Nanny]]:
-    """A class of nannies for a block, after which none of their processes is left.
+    """A Nanny class for a block; all processes of its nannies have ended when the block ends.
 
     On a busy machine, Dask gives up on workers that do not end in a few seconds.
     """
@@ -212,7 +212,7 @@ def check_workers(client: Client, scratch: Path, store: Store) -> None:
                 )
         if report["threads"] > 1:
             raise InputError(
-                f"worker {worker} runs {report['threads']} tasks at a time, each of which would "
-                f"take the memory of one; start workers with --nthreads 1 and set OMP_NUM_THREADS "
+                f"worker {worker} runs {report['threads']} tasks at a time, but its memory is "
+                f"planned for one; start workers with --nthreads 1 and set OMP_NUM_THREADS "
                 f"to their number of cores"
             )

@@ -24,7 +24,7 @@ from ..utils.array_files import Entry, digest
 from ..utils.atomic import check_target
 from . import tasks
 from .cluster import check_workers
-from .parts import EmbeddingParts
+from .embedding_parts import EmbeddingParts
 from .plan import Plan, make_plan
 from .run import Run, issue_warnings, move_folder
 from .store import Store

@@ -1,7 +1,7 @@
 """The plan of a run: its tasks, and what they take in memory, reads, writes and time.
 
-Blocks of columns and chunks of rows depend on the store, the parameters and the memory limit, not
-on the number of workers, so that neither do the results.
+Blocks of columns and chunks of rows depend on the store, the parameters and the memory limit, but
+not on the number of workers. Results therefore do not depend on it either.
 
 Memory of a worker, in bytes, for n nodes and blocks of w columns:
 ``n * (36 + 8 [labels]) + n * w * (blocks * work + copy) + 300 MiB``. ``blocks`` is the number of
@@ -38,7 +38,7 @@ CHUNK_BYTES = 2**28
 #: Largest number of features: X^T F and its eigenvectors are computed on the client.
 LARGEST_FEATURES = 6_000
 
-#: Bytes per second that the steps of all workers of a machine read, of rows in random order.
+#: Bytes per second that all workers of a machine together read from rows in random order.
 #: Measured with a billion edges on 2 cores (docs/performance.md, by CPU time).
 GATHER_RATE = 8e9
 
@@ -61,14 +61,14 @@ class Plan:
     worker_bytes : int
         Private memory of a worker, without mapped files.
     read_bytes, written_bytes : int
-        What all workers read and write, apart from the graph in every step.
+        Bytes that all workers read and write, apart from reads of the graph in each step.
     graph_bytes : int
         Size of the graph, which is mapped.
     step_bytes : int
-        What a step of a solve reads from memory.
+        Bytes that a step of a solve reads from memory.
     useful_workers : int
-        Number of workers, each on its own machine, beyond which blocks would be narrower than a
-        cache line, or there would be no work for more.
+        Largest useful number of workers, each on its own machine. With more, blocks would be
+        narrower than a cache line, or some workers would have no task.
 
     Examples
     --------

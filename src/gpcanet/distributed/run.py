@@ -25,7 +25,7 @@ from .store import Store
 #: File with the parameters, the store and the plan of the run in a scratch folder.
 RUN_FILE = "run.json"
 
-#: Bytes of a store that one task verifies.
+#: Number of shards of a store that one task verifies.
 SHARDS_PER_TASK = 4
 
 
@@ -38,7 +38,7 @@ class Run:
     scratch : path-like
         Folder that the client and all workers see. Only one run uses it at a time.
     identity : mapping
-        What the files of the run depend on. A run is resumed only if it is equal.
+        Everything that the files of the run depend on. A run is resumed only if it is equal.
     resume : bool
         Whether to use the finished tasks of an earlier run.
     replace : bool
@@ -193,6 +193,7 @@ def compute(
         client.submit(function, *args, pure=False, priority=-i) for i, args in enumerate(arguments)
     ]
     numbers = {future.key: i for i, future in enumerate(futures)}
+    advice = "give workers more, or make tasks smaller (lower memory_limit, smaller Parquet files)"
     report_progress(what, done, total)
     results: list[Any] = [None] * len(futures)
     try:
@@ -203,13 +204,11 @@ def compute(
             report_progress(what, done, total)
     except KilledWorker as error:
         raise InputError(
-            f"{what}: the worker {error.last_worker.address} died, as others before it on the same "
-            f"task, probably for lack of memory; give workers more of it, or plan with less"
+            f"{what}: the worker {error.last_worker.address} died, like others before it on the "
+            f"same task, probably for lack of memory; {advice}"
         ) from None
     except MemoryError:
-        raise InputError(
-            f"{what}: a worker has not enough memory; give workers more of it, or plan with less"
-        ) from None
+        raise InputError(f"{what}: a worker has not enough memory; {advice}") from None
     finally:
         client.cancel(futures)
     return results
@@ -223,7 +222,7 @@ def issue_warnings(records: list[dict[str, Any]]) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder to which tasks of a stopped run may be writing still; they fail."""
+    """Remove a folder. Tasks of a stopped run that still write to it fail."""
     deadline = time.monotonic() + 5
     while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)

@@ -18,7 +18,7 @@ from ..graph import Graph
 from ..graph.stored import STORE, stored_ids
 from ..linalg import extreme_exponent
 from ..utils.array_files import damaged_shard, n_shards, open_array, read_manifest
-from ..utils.training_result import SPLIT
+from ..utils.labels import SPLIT
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Store:
         return open_array(self.folder, self.arrays[f"X{number}"])
 
     def exponent(self, mean: np.ndarray, dtype: np.dtype) -> int:
-        """X is divided by 2**exponent, so that its squares are in the range of the dtype."""
+        """The exponent e for which the squares of X / 2**e are in the range of the dtype."""
         return extreme_exponent(np.array(self.manifest["largest"]), dtype, mean)
 
     @property
@@ -144,7 +144,7 @@ class Store:
         return np.arange(*rows.indices(self.n_nodes)) if ids is None else ids
 
     def labels(self) -> np.ndarray | None:
-        """Class codes for ghost edges, -1 for unlabelled nodes; with a split, those to train on."""
+        """Class codes for ghost edges, -1 if unlabelled; with a split, only of training nodes."""
         if "labels" not in self.arrays:
             return None
         codes = open_array(self.folder, self.arrays["labels"])
@@ -156,7 +156,7 @@ class Store:
     # -- as a whole -----------------------------------------------------------------------
 
     def dataset(self) -> Dataset:
-        """The store as a Dataset: the graph is mapped, features in one block too."""
+        """The store as a Dataset. The graph is mapped, and so are features stored in one block."""
         blocks = [self.block(number) for number in range(len(self.blocks))]
         X = blocks[0] if len(blocks) == 1 else np.hstack(blocks)
         y, split = np.full(self.n_nodes, -1), np.full(self.n_nodes, -1)
@@ -178,13 +178,13 @@ class Store:
         )
 
     def shards(self) -> Iterator[tuple[str, int]]:
-        """Array and number of all parts of the store that have a checksum."""
+        """Array name and number of each part of the store that has a checksum."""
         for name, entry in self.arrays.items():
             for number in range(n_shards(entry)):
                 yield name, number
 
     def verify(self, shards: list[tuple[str, int]] | None = None) -> None:
-        """Raise a DataError that names a damaged file, by default after a check of all."""
+        """Raise a DataError that names the first damaged file; by default all are checked."""
         for name, number in self.shards() if shards is None else shards:
             problem = damaged_shard(self.folder, self.arrays[name], number)
             if problem is not None:

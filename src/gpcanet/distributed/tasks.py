@@ -32,16 +32,16 @@ from ..utils.array_files import (
 )
 from .store import Store
 
-#: Matrices that a task of the reduction adds.
+#: Number of matrices that a task of the reduction adds.
 FAN_IN = 8
 
-#: Columns of results: components.
+#: Name of a column of results, by the number of its component.
 COLUMN_NAME = "gpca{}"
 
 
 @dataclass(frozen=True)
 class Work:
-    """What all tasks of a run share; small, since every task receives it."""
+    """Parameters that all tasks of a run share; small, because every task receives them."""
 
     store: Path
     scratch: Path
@@ -94,7 +94,7 @@ def record_path(scratch: Path, name: str) -> Path:
 
 
 def write_record(scratch: Path, name: str, content: dict[str, Any]) -> None:
-    content = json.loads(json.dumps(content))  # as it is read
+    content = json.loads(json.dumps(content))  # equal to what is read
     write_json(record_path(scratch, name), {**content, "sha256": digest(content)})
 
 
@@ -165,7 +165,7 @@ def solve(work: Work, number: int) -> None:
 def _right_hand_side(
     work: Work, store: Store, number: int, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """A block, and what the solver subtracts from its columns.
+    """A block of columns, and the means that the solver subtracts from them.
 
     A whole block of the store stays mapped. The solver reads it in place.
     """

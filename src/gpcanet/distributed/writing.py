@@ -18,7 +18,7 @@ from ..graph.stored import STORE, encoded_text
 from ..linalg import row_chunks
 from ..utils.array_files import SHARD_BYTES, Entry, write_array, write_manifest
 from ..utils.atomic import atomic_folder
-from ..utils.training_result import SPLIT
+from ..utils.labels import SPLIT
 from .store import Store
 
 #: Columns per block of features. In half precision, 32 columns are one cache line.

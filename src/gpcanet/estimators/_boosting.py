@@ -16,7 +16,7 @@ from ..errors import InputError
 #: regressor has the defaults of scikit-learn.
 ITERATIONS, LEARNING_RATE, PENALTY = 200, 0.05, 1.0
 
-#: Size of the table up to which one thread is used.
+#: Trees on a table with at most this many entries are fitted with one thread.
 ONE_THREAD_SIZE = 1_000_000
 
 #: Rows whose trees are evaluated at a time.

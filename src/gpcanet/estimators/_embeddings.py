@@ -33,7 +33,7 @@ from .heads import FeatureScaler
 from .memory_plan import reordering_pays
 from .problem import Parameters, Problem, TrainingData, check_n_components
 
-#: Parameters of GPCA that need their own fit for every alpha unless they have their default.
+#: Parameters of GPCA. If one of them is not at its default, every alpha is fitted separately.
 SEPARATE_PARAMETERS = (
     "beta", "normalization", "solver", "n_iter", "tol", "max_iter", "eigen_solver", "precision",
     "memory_limit",
@@ -118,7 +118,7 @@ class EmbeddingGrid:
         return codes
 
     def rows(self, scaling: str, alpha: float, train: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Z of some labelled rows; with ghost edges, those of the training rows."""
+        """Z of some labelled rows. Ghost edges connect training rows only."""
         key = self._key(scaling, alpha, train)
         if key not in self._cached:
             if self._shares:
@@ -205,7 +205,10 @@ class EmbeddingGrid:
     def _products_and_rows(
         self, X: CenteredFeatures, B: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """B^T F and the labelled rows of F = (I + alpha L)^-1 B for all alphas; B is X if None."""
+        """B^T F and the labelled rows of F = (I + alpha L)^-1 B for all alphas.
+
+        If B is None, it is X.
+        """
         P, alphas = self.propagation, self._alphas
         shift = None
         if B is None and is_large_block(P, X.shape[1]) and not X.is_sparse:

@@ -34,21 +34,22 @@ from .validation import as_user_errors, check_weights
 #: What a classifier may use beside its embeddings and logistic regressions.
 USES = ("features", "degree", "statistics", "boosting", "correct", "smooth", "priors")
 
-#: Standard errors by which a step of correct-and-smooth must improve the accuracy, and by which
-#: the accuracy is reduced that limits the correction of the class frequencies.
+#: Number of standard errors by which a step of correct-and-smooth must improve the accuracy. The
+#: accuracy that limits the correction of the class frequencies is reduced by as many.
 STANDARD_ERRORS = 2.0
 
-#: Largest change of a class frequency at the end of its estimation, and number of its iterations.
+#: Change of the class frequencies at which their estimation stops, and its largest number of
+#: iterations.
 PRIOR_TOL, PRIOR_ITER = 1e-6, 500
 
-#: Unlabelled nodes that suffice to estimate the class frequencies.
+#: Largest number of unlabelled nodes that are used to estimate the class frequencies.
 PRIOR_ROWS = 50_000
 
 #: Combinations of the two steps of correct-and-smooth, in the order in which they are tried.
 LABEL_STEPS = ((False, False), (True, False), (False, True), (True, True))
 
 
-#: Rows to which the heads are applied at a time.
+#: Number of rows to which the heads are applied at a time.
 ROWS = 2**16
 
 
@@ -274,9 +275,9 @@ def prior_ratios(
 ) -> np.ndarray:
     """Estimated frequency of each class among unlabelled nodes, relative to the training labels.
 
-    The estimate is that of Saerens, Latinne and Decaestecker (2002): the frequencies that the
-    probabilities have on average after they are adjusted to them. The part 1 - ``skill`` of it is
-    the frequencies of the training labels. Training nodes count with their labels.
+    The estimate is that of Saerens, Latinne and Decaestecker (2002): the frequencies that equal the
+    mean of the probabilities adjusted to them. They are averaged with the frequencies of the
+    training labels, which have the weight 1 - ``skill``. Training nodes count with their labels.
 
     Parameters
     ----------
@@ -284,7 +285,7 @@ def prior_ratios(
     codes : ndarray of shape (n_rows,)
         Classes of the training nodes, -1 for all others.
     priority : ndarray of shape (n_rows,), optional
-        Of many unlabelled nodes, those with the smallest priority are used.
+        If there are many unlabelled nodes, those with the smallest priority are used.
     """
     labeled = codes >= 0
     shares = None if weights is None else weights[labeled]

@@ -23,7 +23,7 @@ class LabelPropagation:
     Parameters
     ----------
     P : Propagation
-        Of the rows of the probabilities, in any precision.
+        Propagation matrix of the rows of the probabilities, in any precision.
     codes : ndarray of int
         Class codes of the training nodes, -1 for all others.
     """
@@ -51,7 +51,7 @@ class LabelPropagation:
     def held_out(
         self, probabilities: np.ndarray, rows: np.ndarray, variants: list[tuple[bool, bool]]
     ) -> list[np.ndarray]:
-        """Some rows after each of several combinations of (correct, smooth)."""
+        """Probabilities of some rows after each of several combinations of (correct, smooth)."""
         found = []
         corrected: np.ndarray | None = None
         for correct, smooth in variants:
@@ -71,9 +71,9 @@ class LabelPropagation:
 
 
 def normalized(values: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Values without negative ones, summing to 1 per row; other rows where all are 0.
+    """Set negative values to 0 and divide each row by its sum.
 
-    ``values`` are overwritten.
+    A row without positive values is replaced by that of ``otherwise``. ``values`` are overwritten.
     """
     np.maximum(values, 0, out=values)
     totals = values.sum(axis=1, keepdims=True)

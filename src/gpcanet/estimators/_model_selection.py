@@ -30,7 +30,8 @@ INVERSE_PENALTIES = (0.1, 1.0, 10.0)
 #: Columns that may be used beside the embedding.
 OTHERS = ("features", "degree", "statistics")
 
-#: Number of training labels from which X beside the embedding and boosting are tried.
+#: Smallest number of training labels for which boosting, and X or statistics beside the embedding,
+#: are tried.
 MANY_LABELS = 500
 
 #: Largest number of features for which neighbourhood statistics and boosting are tried.
@@ -39,8 +40,8 @@ FEW_FEATURES = 64
 #: Largest number of labels times classes for which boosting is tried.
 BOOSTING_WORK = 200_000
 
-#: Training labels of the first and of the second ranking, to which the first one passes twice as
-#: many candidates as there are members.
+#: Largest number of training labels in the first and in the second ranking. The first one keeps
+#: twice as many candidates as there are members.
 RANKING_LABELS = (2_000, 20_000)
 
 #: Held-out labels that suffice for a ranking; further labels and folds are not used.
@@ -124,8 +125,9 @@ def make_candidates(
             for scaling, columns, unit, C, alpha in itertools.product(
                 scalings, others, unit_rows, penalties, alphas
             )
-            # Rows of unit norm have lost what depends on the degree, statistics contain it, and
-            # at alpha = 0 it has no effect.
+            # The degree is not tried beside rows of unit norm, which have lost the part that
+            # depends on it, beside statistics, which contain it, and for alpha = 0, where its
+            # column is constant.
             if classifier.degree != "auto"
             or "degree" not in columns
             or not (unit or "statistics" in columns or alpha == 0)
@@ -176,7 +178,7 @@ class HeadFitter:
     weights : ndarray of shape (n_rows,), optional
         Weights of the training labels.
     priority : ndarray of shape (n_rows,)
-        Random numbers per node; a subsample of a class consists of its smallest.
+        A random number per node. A subsample of a class has its nodes with the smallest numbers.
     """
 
     def __init__(
@@ -206,7 +208,7 @@ class HeadFitter:
         return apply_head(head, Z, self.others(candidate, fold.held_out))
 
     def columns(self, scaling: str, alpha: float) -> Columns:
-        """The columns beside an embedding by their names, computed when they are asked for."""
+        """The columns beside an embedding by their names, computed on request."""
         return Columns(
             features=lambda: self.grid.scaled(scaling),
             degree=lambda: self.grid.degree(alpha),
@@ -272,8 +274,8 @@ def select_members(
 
     The score of a candidate is its accuracy plus the geometric mean of the probabilities of the
     true classes, calibrated by one temperature. Candidates that are worse than the best by more
-    than one standard error of its score are dropped. With many labels or folds, all are ranked on
-    a part of them first, and twice as many as ``n_members`` once more.
+    than one standard error of its score are dropped. With many labels or folds, all candidates are
+    first ranked on a part of them, and the best ``2 * n_members`` are ranked again.
     """
     size = sum(len(fold.held_out) for fold in folds) / len(folds)
     enough = folds[: max(1, math.ceil(HELD_OUT_LABELS / size))]
@@ -294,7 +296,7 @@ def select_members(
 
 
 def usual_candidates(candidates: list[Candidate]) -> list[Candidate]:
-    """The candidates by their distance from C = 1 and alpha = 10, for too few labels to compare."""
+    """The candidates in order of their distance from C = 1 and alpha = 10; needs no labels."""
 
     def distance(candidate: Candidate) -> tuple[float, float]:
         alpha = max(candidate.alpha, 1e-6)

@@ -85,7 +85,10 @@ class StackedRidge(GraphPredictor):
         weights = np.ones(len(Y)) if weights is None else check_weights(weights, len(Y))
         Y = np.where((weights > 0)[:, None], Y, np.nan)
         if np.isnan(Y).all(axis=0).any():
-            raise InputError("sample_weight is 0 for all known values of a target; give one more")
+            raise InputError(
+                "sample_weight is 0 for all known values of a target; give at least one of them a "
+                "positive weight"
+            )
         labeled = np.flatnonzero(~np.isnan(Y).all(axis=1))
         stack = Stack(labeled, Y[labeled], weights[labeled])
         subgraph, folds = row_subgraph(graph, nodes), make_folds(Y[labeled], X[labeled])

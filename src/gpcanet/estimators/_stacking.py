@@ -30,11 +30,11 @@ PENALTIES = 10.0 ** np.arange(-6, 2.5, 0.5)
 #: Smallest value of 1 - leverage; below it a leave-one-out residual is mostly rounding.
 SMALLEST_SLACK = 1e-10
 
-#: Largest sum of the weights of all regressions. Each of them shrinks its predictions, so it may
-#: exceed 1.
+#: Largest sum of the weights of all regressions. It may exceed 1, because each regression shrinks
+#: its predictions.
 MAX_TOTAL = 1.5
 
-#: Weight of the equation for that sum, relative to those of the targets together.
+#: Weight of the equation that bounds this sum, relative to the equations of all rows together.
 CONSTRAINT_FACTOR = 1e4
 
 #: alpha of the solves that propagate residuals.
@@ -46,7 +46,7 @@ SMALLEST_SHARE = 1e-4
 #: Folds of boosting and of propagated residuals.
 N_FOLDS = 5
 
-#: Entries of an embedding up to which a regression uses one BLAS thread: two wait for each other.
+#: Embeddings with at most this many entries use one BLAS thread; two would wait for each other.
 ONE_THREAD_SIZE = 2_000_000
 
 #: Total size up to which the embeddings of all nodes are kept during fit.
@@ -97,7 +97,7 @@ class Ridge(NamedTuple):
 
     @classmethod
     def _fit_known(cls, B: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> Ridge:
-        """The penalty of each target is the one with the smallest leave-one-out error."""
+        """Fit known targets, each with the penalty of the smallest leave-one-out error."""
         shares = weights / weights.sum()
         column_means, target_means = shares @ B, shares @ Y
         roots = np.sqrt(weights)[:, None]
@@ -131,10 +131,10 @@ class Ridge(NamedTuple):
 
 
 def stacking_weights(predictions: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Least squares weights of the columns of ``predictions``, minus the mean of y.
+    """Least squares weights of the columns of ``predictions``, after subtraction of the mean of y.
 
-    They are not negative, and their sum is at most ``MAX_TOTAL``: predictions that hardly vary
-    would otherwise get enormous weights if few values are known.
+    They are not negative, and their sum is at most ``MAX_TOTAL``. Without this bound, predictions
+    that hardly vary would get very large weights if few values are known.
     """
     mean, roots = np.average(y, weights=weights), np.sqrt(weights)
     A, b = roots[:, None] * (predictions - mean), roots * (y - mean)
@@ -251,9 +251,10 @@ class Stack:
 
 
 def make_folds(Y: np.ndarray, X: Any) -> np.ndarray:
-    """A fold of every row: in turn, in the order of the first target, then of the row sums of X.
+    """The fold of every row.
 
-    Every fold covers the range of the target, and the order of the nodes does not matter.
+    Rows are sorted by the first target, then by the row sums of X, and assigned to the folds in
+    turn. So every fold covers the range of the target, and the order of the nodes does not matter.
     """
     sums = np.asarray(X.sum(axis=1)).ravel()
     folds = np.empty(len(Y), np.int64)
@@ -282,11 +283,11 @@ def residual_gains(
     *,
     required: bool,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """The best alpha, a factor for each target, and the propagated residuals left out of it.
+    """The best alpha, a factor for each target, and the propagated residuals of each labelled row.
 
     The residuals of a fold are predicted from those of the other folds. The factor is their least
     squares fit in [0, 1], or 0 if it does not reduce the squared error by more than one standard
-    error (``required``: by anything).
+    error. If ``required``, any reduction is enough.
     """
     left_out = residuals[labeled]
     best: tuple[float, float, np.ndarray, np.ndarray] | None = None

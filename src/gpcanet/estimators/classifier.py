@@ -248,7 +248,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
         codes, self.classes_ = check_labels(y, X.shape[0])
         if len(self.classes_) < 2:
             raise InputError(
-                f"y has the one class {self.classes_.tolist()[0]!r}; at least 2 are needed"
+                f"y has only the class {self.classes_.tolist()[0]!r}; at least 2 are needed"
             )
         held_out = None
         if validation is not None:

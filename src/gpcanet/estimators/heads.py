@@ -14,10 +14,10 @@ from sklearn.preprocessing import normalize
 
 from ..linalg import one_blas_thread
 
-#: Size of Z up to which a head is trained with one BLAS thread.
+#: Heads on a Z with at most this many entries are trained with one BLAS thread.
 ONE_THREAD_SIZE = 1_000_000
 
-#: Largest gradient of a logistic regression at its end, and number of its iterations.
+#: Gradient at which a logistic regression stops, and its largest number of iterations.
 HEAD_TOL, MAX_ITER = 3e-4, 300
 
 #: Range of the temperature that calibrates probabilities.
@@ -79,7 +79,7 @@ class Head:
         others: Any = None,
         start: Head | None = None,
     ) -> Self:
-        """Fit on these rows, beginning with the coefficients of another head (``start``)."""
+        """Fit on these rows, starting from the coefficients of another head (``start``)."""
         # Scaled to unit norm on average, so that C has the same effect for every X. A Python
         # float keeps the dtype of float32 embeddings.
         self.scale = 1 / (float(np.sqrt(np.mean(np.sum(Z**2, axis=1)))) or 1.0)
@@ -187,8 +187,8 @@ def fit_temperature(
 ) -> float:
     """The temperature with the largest likelihood of the true classes.
 
-    One more node, of any class with equal probability, keeps the temperature of few nodes that
-    are all predicted right above 0.
+    An additional node, whose class is uniformly distributed, keeps the temperature above 0 if all
+    nodes are predicted right.
     """
     logits, n = safe_log(probabilities).astype(np.float64, copy=False), len(codes)
     logits -= logits.max(axis=1, keepdims=True)

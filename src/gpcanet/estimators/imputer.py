@@ -208,7 +208,7 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 if hasattr(self, "feature_names_in_"):
                     name = self.feature_names_in_[column]
                 raise InputError(
-                    f"column {name!r} of X has no value that is not NaN; drop it, or use "
+                    f"every value in column {name!r} of X is NaN; drop the column, or use "
                     f"keep_empty_features=True to fill it with 0"
                 )
             # Divided before the sum, which may overflow.

@@ -98,12 +98,12 @@ def memory_note(
 def necessary_limit(
     model: GPCA | GPCAClassifier | GPCARegressor, graph: Graph, X: Any, n_labeled: int = 0
 ) -> int | None:
-    """The memory limit for a fit that would not fit into the free memory; None if it does.
+    """The memory limit of a fit whose estimate exceeds the free memory; None for other fits.
 
     Free memory is that of the machine or of the container, whichever is less.
     """
     needed, free = fit_bytes(model, graph, X, n_labeled), available_bytes()
-    is_small = needed < 2 * BYTES_OF_CODE  # a refusal would help nobody
+    is_small = needed < 2 * BYTES_OF_CODE  # a limit would only make it fail
     if model.memory_limit is not None or free is None or needed <= free or is_small:
         return None
     # What the fit of a classifier takes beyond that of GPCA cannot be limited.

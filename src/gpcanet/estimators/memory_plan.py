@@ -31,7 +31,7 @@ COLUMNS_PER_BLOCK = 256
 #: Block size below which the memory of a node ordering is better spent on wider blocks.
 NARROW_COLUMNS = 16
 
-#: Steps from which a node ordering pays off. 5 steps take less time than the ordering.
+#: Number of steps from which a node ordering pays off; computing it takes longer than 5 steps.
 REORDERED_STEPS = 10
 
 #: Entries of the adjacency from which a node ordering pays off.

@@ -95,7 +95,7 @@ def fit_indicators(
     if validation is not None or classifier.beta > 0 or classifier.feature_scaling == "tfidf":
         raise InputError(
             "a matrix y of indicators is not supported with validation, beta > 0 or "
-            "feature_scaling='tfidf'; its parameters are chosen by leave-one-out predictions"
+            "feature_scaling='tfidf'; leave these arguments out"
         )
     given = classifier.get_params(deep=False)
     names = [name for name in MultiLabelModel().get_params() if name in given]

@@ -47,10 +47,11 @@ LARGEST_ALPHA = 1e6
 #: Default number of components. More did not improve classification accuracy.
 DEFAULT_COMPONENTS = 128
 
-#: Vectors that Lanczos multiplies: about this many per component, and this many more.
+#: Lanczos multiplies about this many vectors per component, and this many in addition.
 VECTORS_PER_COMPONENT, MORE_VECTORS = 5, 120
 
-#: Time of a vector of Lanczos, in float64 and a narrow block, relative to a float32 column.
+#: Time to solve for a vector of Lanczos, in float64 and a narrow block, relative to a column in
+#: float32.
 NARROW_SOLVE = 3
 
 #: Density from which a sparse X is converted to a dense array.
@@ -249,13 +250,13 @@ class TrainingData(NamedTuple):
 
 
 class Problem:
-    """What is to be solved, and in how much memory.
+    """The linear systems and eigenproblem of a fit, and its memory plan.
 
     Parameters
     ----------
     parameters : Parameters
     graph : Graph
-        On the rows of X, in their order.
+        Graph on the rows of X, in their order.
     X : ndarray or csr_array of shape (n, d)
     labels : ndarray, optional
         Class codes or targets per row, as for :class:`Propagation`; used if beta > 0.

@@ -144,7 +144,7 @@ def join_training_rows(
     shown = f"X has {X.shape[0]} of the {graph.n_nodes} nodes of the graph"
     if training is None or training.X is None:
         raise InputError(
-            f"{shown}, and fit has kept no rows of the others; pass all rows of X, or fit with "
+            f"{shown}, and fit kept no training rows; pass all rows of X, or fit with "
             f"keep_training_nodes=True, or pass graph.subgraph(nodes) to use these nodes alone"
         )
     if known is None:

@@ -31,10 +31,10 @@ ALPHAS, BETAS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0), (0.0, 0.2, 0.5)
 #: Number of components, as in the tables of the paper on citation graphs.
 COMPONENTS = 64
 
-#: Nodes on the page; a random sample of them beyond.
+#: Largest number of nodes on the page; of more nodes, a random sample is shown.
 MAX_NODES = 200_000
 
-#: Edges on the page; a random sample of them beyond.
+#: Largest number of edges on the page; of more edges, a random sample is shown.
 MAX_EDGES = 2_000_000
 
 #: The page stores a class in one byte.

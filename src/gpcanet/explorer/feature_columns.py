@@ -14,7 +14,7 @@ FEATURE_BYTES = 2**24
 #: Bytes of a feature in addition to its values: its name, and where its values begin.
 NAME_BYTES = 24
 
-#: Nodes up to which the position of a node takes two bytes.
+#: Largest number of nodes whose positions fit in two bytes.
 SHORT_NODES = 2**16
 
 #: Columns of a dense X whose variance is computed at a time.

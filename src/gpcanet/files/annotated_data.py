@@ -12,8 +12,8 @@ from ..errors import DataError
 from .arrays import to_csr, to_float
 from .paths import first_line
 
-#: Where scanpy stores the graph of neighbours in expression, and squidpy that of neighbours in
-#: space.
+#: Keys in obsp of scanpy's graph of neighbours by expression, and of squidpy's graph of neighbours
+#: in space.
 CONNECTIVITIES, SPATIAL = "connectivities", "spatial_connectivities"
 
 

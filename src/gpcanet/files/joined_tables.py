@@ -41,7 +41,7 @@ def read_table(
     for name in names:
         missing = next((f for f, found in zip(files, values, strict=True) if name not in found), "")
         if missing:
-            raise DataError(f"{missing} is in no folder {name}=..., unlike others of {path}")
+            raise DataError(f"{missing} is not in a folder {name}=..., unlike others of {path}")
         if any(name in part.names for part in parts):
             raise DataError(f"{path}: {name!r} is a column and a folder {name}=...; rename one")
     return JoinedTable(path, parts, _partition_columns(names, values, parts, as_text))

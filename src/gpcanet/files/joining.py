@@ -17,7 +17,7 @@ from ..errors import DataError, UnknownNodeError
 from ..graph import Graph
 from ..graph.assembly import count_of
 from ..graph.neighbors import neighbor_graph
-from ..utils.training_result import SPLIT
+from ..utils.labels import SPLIT
 from .edges import Edges, check_adjacency
 from .features import Features
 from .id_columns import NodeIds, check_unique
@@ -159,9 +159,9 @@ def join_labels(
 
 
 def append_known_nodes(nodes: Features, edges: Edges, known: Graph, notes: list[str]) -> Features:
-    """The nodes with the ids of those known nodes appended that edges name.
+    """Append the ids of the known nodes that the edges name to those of the nodes.
 
-    These are the same nodes if there are none, or if the ids are positions or of another type.
+    The nodes are unchanged if there are none, or if the ids are positions or of another type.
     """
     if known.node_ids is None or nodes.ids.are_positions or edges.source.are_positions:
         return nodes

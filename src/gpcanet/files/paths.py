@@ -21,7 +21,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix of the format: ``.csv`` for ``edges.csv.gz``; of the files in a folder."""
+    """The suffix of a file or of the files in a folder; ``.csv`` for ``edges.csv.gz``."""
     if is_several_files(path):
         path = files_in(path)[0]
     name = path.name.lower()

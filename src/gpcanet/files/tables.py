@@ -34,8 +34,8 @@ from .paths import (
 )
 from .text_rows import line_of, nth_row, read_rows
 
-#: From this number of columns on, a first row 0, 1, 2, ... is a header, as pandas writes it for
-#: columns without names. In a narrower table it may as well be data.
+#: Smallest number of columns with which a first row 0, 1, 2, ... is a header, as pandas writes it
+#: for columns without names. In a narrower table it may also be data.
 NUMBERED_COLUMNS = 3
 
 _INTEGER = re.compile(r"\s*[0-9]+\s*$")
@@ -278,9 +278,9 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
         has_header = _is_numbered_header(path, names, delimiter)
     if not has_header:
         names = [f"f{i}" for i in range(len(names))]  # the names that pyarrow generates
-    # pyarrow takes a file of one line without a line end for empty.
+    # pyarrow treats a file of one line without a line end as empty.
     source = os.fspath(path) if nth_row(path, 1) else pa.BufferReader(first + b"\n")
-    # As bytes, because pyarrow does not state the row of text that is not UTF-8.
+    # Read as bytes, because pyarrow does not report which row is not UTF-8.
     types = {name: pa.binary() for name in names if as_text(name.strip())}
     try:
         with pa.input_stream(source, compression="detect") as stream:

@@ -28,7 +28,7 @@ def line_of(path: Path, row: int) -> int:
 
 
 def nth_row(path: Path, row: int) -> tuple[int, bytes] | None:
-    """The line number and content of a row, counted from 0; None beyond the last."""
+    """Line number and content of row ``row``, counted from 0; None if the file is shorter."""
     return next(itertools.islice(read_rows(path), row, None), None)
 
 

@@ -113,9 +113,9 @@ def _products_by_columns(
     coefficients: np.ndarray,
     shares: list[Any],
 ) -> np.ndarray:
-    """Upper triangles of all products, one block of columns after the other.
+    """Upper triangles of all products.
 
-    The compiled step is parallel itself.
+    Blocks of columns run one after the other, because the compiled step is itself parallel.
     """
     n, w = B.shape
     n_points, last_term = len(shares), np.empty_like(B)

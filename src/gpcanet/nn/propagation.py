@@ -186,7 +186,7 @@ class GraphPropagation:
     def sparse_matrix(self) -> tuple[sp.csr_array, tuple[np.ndarray | None, np.ndarray | None]]:
         """P = S + left @ right.T in float64 as S and (left, right); (None, None) without ghosts."""
         operator = self._operator(np.float64)
-        matrix, (left, right) = operator.sparse_part, operator.ghost_factors or (None, None)
+        matrix, (left, right) = operator.sparse_part, operator.dense_ghost_factors or (None, None)
         if self.normalization == "sym":  # sparse_part belongs to the random walk
             root = np.sqrt(operator.mass)[:, None]
             matrix = matrix.multiply(root).multiply(1 / root.T)

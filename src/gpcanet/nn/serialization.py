@@ -64,9 +64,9 @@ def save_model(
 ) -> None:
     """Save a network to a file, with the names of its classes and features.
 
-    Supported are the networks of ``gpcanet train``: ``GPCANet`` and ``GCN`` of this package, and
-    ``GraphSAGE``, ``GAT``, ``GIN`` and ``SGConv`` of PyG with their default settings. For any
-    other network, save the weights by ``torch.save(model.state_dict(), path)``.
+    Supported are the networks of ``gpcanet train``: ``GPCANet``, ``GCN``, APPNP and MLP of this
+    package, and ``GraphSAGE``, ``GAT``, ``GIN`` and ``SGConv`` of PyG with their default settings.
+    For any other network, save the weights by ``torch.save(model.state_dict(), path)``.
 
     The file contains no pickle. It contains the graph and the training labels only for a
     ``GPCANet`` with beta > 0, which needs them to predict.
@@ -212,7 +212,7 @@ def _build_without_memory(name: Any, arguments: Any, n_tensors: int) -> torch.nn
     for width in ("in_channels", "out_channels", "hidden"):
         if width != "hidden" or name != "sgc":
             check_number(width, arguments[width], 1, MAX_WIDTH, advice=advice, integer=True)
-    # Every layer has a tensor of its own, except those of sgc, which are steps.
+    # Each layer has at least one tensor; for sgc, ``layers`` counts propagation steps.
     most = MAX_STEPS if name == "sgc" else n_tensors
     check_number("layers", arguments["layers"], 1, most, advice=advice, integer=True)
     if name == "gpcanet":

@@ -1,4 +1,4 @@
-"""Values that mark a node as unlabelled: one rule for arrays, tables and files."""
+"""Values that mark a node as unlabelled, for arrays, tables and files; the parts of a split."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+
+#: Parts of a split, in the order in which they are reported.
+SPLIT = ("train", "validation", "test")
 
 UNLABELED = -1
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-#: Parts of a split, in the order in which they are reported.
-SPLIT = ("train", "validation", "test")
-
 
 @dataclass
 class TrainingResult:
@@ -18,7 +15,7 @@ class TrainingResult:
     accuracy : dict
         Accuracies of the best epoch by validation.
     best_epoch : int
-        That epoch; 0 are the weights before training.
+        The best epoch; 0 stands for the weights before training.
     last_improvement : int
         Last epoch in which the validation accuracy improved.
     epochs : int

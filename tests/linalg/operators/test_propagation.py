@@ -67,11 +67,11 @@ def test_ghost_edges_equal_the_formula_of_the_paper(graph, labels):
 def test_operator_is_the_sum_of_sparse_part_and_ghost_factors(graph, labels):
     for normalization in ("sym", "rw"):
         P = propagation(graph, normalization=normalization, labels=labels, beta=0.4, ghost="paper")
-        U, V = P.ghost_factors
+        U, V = P.dense_ghost_factors
         whole = P.sparse_part.toarray() + U @ V.T
         np.testing.assert_allclose(P.matmul(np.eye(graph.n_nodes)), whole, atol=1e-14)
         without = P.without_ghost_factor()
-        assert without.ghost_factors is None
+        assert without.dense_ghost_factors is None
         np.testing.assert_allclose(
             without.matmul(np.eye(graph.n_nodes)), P.sparse_part.toarray(), atol=1e-14
         )

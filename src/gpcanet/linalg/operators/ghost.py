@@ -29,7 +29,7 @@ import scipy.sparse as sp
 GhostForm = Literal["balanced", "paper"]
 
 
-def labeled_mask(labels: np.ndarray) -> np.ndarray:
+def labeled_node_mask(labels: np.ndarray) -> np.ndarray:
     """Mask of the labelled nodes: those with a class code, or with a known entry of Y."""
     return labels >= 0 if labels.ndim == 1 else ~np.isnan(labels).all(axis=1)
 
@@ -47,7 +47,7 @@ def ghost_factors(
     D is the diagonal ``mass``, None for ``sym``. The projection of the balanced form is
     self-adjoint in the inner product of D. The paper's form is not, as in the code of its authors.
     """
-    nodes = np.flatnonzero(labeled_mask(labels))
+    nodes = np.flatnonzero(labeled_node_mask(labels))
     weights = np.ones(len(nodes)) if mass is None else mass[nodes].astype(np.float64)
     Y = _indicators(labels[nodes]) if labels.ndim == 1 else None
     if form == "balanced":

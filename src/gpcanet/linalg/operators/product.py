@@ -17,7 +17,7 @@ class Product:
 
     def __init__(self, P: Propagation) -> None:
         assert P.normalization == "sym"
-        assert P.ghost_factors is None
+        assert P.ghost is None
         self.P = P
         root = np.sqrt(P.mass)
         values = 1 / root[P.indices] if P.weights is None else P.weights / root[P.indices]

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from ...errors import InputError
 from ..parallel import parallel_rows
 from .base import Array, BlockOperator, zero_block
-from .ghost import GhostFactor, GhostForm, ghost_factors, labeled_mask
+from .ghost import GhostFactor, GhostForm, ghost_factors, labeled_node_mask
 
 if TYPE_CHECKING:
     from .kernels import LazyBlock
@@ -130,7 +130,7 @@ class Propagation(BlockOperator):
         if labels is None:
             labels = np.full(self.n_nodes, -1)
         if form == "balanced":
-            self._diagonal[~labeled_mask(labels)] = beta
+            self._diagonal[~labeled_node_mask(labels)] = beta
         mass = None if self.normalization == "sym" else degrees
         nodes, left, right = ghost_factors(labels, mass, form)
         if len(nodes) == 0:
@@ -319,7 +319,7 @@ class Propagation(BlockOperator):
         return self._matrix
 
     @property
-    def ghost_factors(self) -> tuple[np.ndarray, np.ndarray] | None:
+    def dense_ghost_factors(self) -> tuple[np.ndarray, np.ndarray] | None:
         """(U, V) of shape (n, rank) such that P = ``sparse_part`` + U V^T, or None."""
         return None if self.ghost is None else self.ghost.dense()
 

@@ -18,7 +18,7 @@ def woodbury(
     S is the system without the ghost factor U V^T of P, and ``solve`` applies S^-1. The function
     multiplies errors by up to alpha (1 + alpha).
     """
-    factors = P.ghost_factors
+    factors = P.dense_ghost_factors
     if factors is None:
         return lambda F: F
     U, V = factors

@@ -133,9 +133,9 @@ class _Columns(torch.nn.Module):
 
 
 def has_separate_parts(layer: Any) -> bool:
-    """Whether what a layer aggregates has other columns than its input.
+    """Whether F of a layer has other columns than its input.
 
-    So it has several aggregations side by side, or a projection or learnt aggregation before them.
+    This is so for several aggregations side by side, a projection, and a learnt aggregation.
     """
     aggregation = getattr(layer, "aggr_module", None)
     return bool(

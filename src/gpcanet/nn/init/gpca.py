@@ -101,8 +101,8 @@ def gpca_init_(
         Training nodes, as a mask or as positions. Required for ``head``; labels of other nodes are
         not used.
     val_mask : Tensor of shape (n_nodes,), optional
-        Nodes that choose the penalty of ``head``. By default a cross-validation on the training
-        nodes chooses it.
+        Nodes on which the penalty of ``head`` is chosen. By default it is chosen by
+        cross-validation on the training nodes.
     last : bool
         Set the output layers like the others: those whose result the model returns and no other
         layer uses.

@@ -25,14 +25,14 @@ HeadKind = Literal["logistic", "ridge"]
 
 HEADS = ("logistic", "ridge")
 
-#: Inverse strengths of the L2 penalty, for features of root mean square 1. The best one of a ridge
-#: regression is a narrower optimum.
+#: Inverse strengths of the L2 penalty, for features of root mean square 1. Ridge needs a finer
+#: grid, because its optimum is narrower.
 PENALTIES: dict[HeadKind, tuple[float, ...]] = {
     "logistic": (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0),
     "ridge": (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0, 10.0, 100.0),
 }
 
-#: Factors of the scores of a ridge regression for classes, of which the best one counts.
+#: Factors of the scores of a ridge regression for classes. The one with the smallest loss is used.
 FACTORS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 #: Folds of the cross-validation that chooses the penalty without validation nodes.
@@ -123,8 +123,8 @@ class OutputHead:
         """Regress the labels of the training rows on F, the input of an output layer.
 
         The penalty has the smallest loss on the validation rows, or in a cross-validation on the
-        training rows. For classes it is the cross-entropy; as the scores of a ridge regression are
-        no logits, they are multiplied by the best factor before.
+        training rows. For classes the loss is the cross-entropy. The scores of a ridge regression
+        are not logits: they are first multiplied by the best factor.
         """
         self._check_layer(layer, F.shape[0], n_out)
         used = np.concatenate([self.train, self.validation])
@@ -251,7 +251,7 @@ def _logistic(F: np.ndarray, y: np.ndarray, penalty: float, has_bias: bool) -> W
         return Weights(np.zeros((F.shape[1], 1)), np.array([math.log(odds) if has_bias else 0.0]))
     model = LogisticRegression(C=penalty, fit_intercept=has_bias, max_iter=MAX_ITER)
     with warnings.catch_warnings():
-        # Weights that have not converged are as good a start of the training.
+        # Training may start from weights that have not converged.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(F, y)
     return Weights(model.coef_.T, np.full(len(model.coef_), model.intercept_))

@@ -19,8 +19,8 @@ from .report import InitReport
 #: Accepted deviation of the variance from 1.
 TOLERANCE = 1e-4
 
-#: Largest number of rescalings. A layer that is linear in its weights needs one, a small bias or
-#: attention a few more.
+#: Largest number of rescalings. A layer that is linear in its weights needs one. With a bias or
+#: attention it needs a few more.
 MAX_STEPS = 20
 
 #: Exponent of the variance as a function of the scale, for a layer that is linear in its weights.

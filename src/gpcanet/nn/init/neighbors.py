@@ -57,7 +57,7 @@ def aggregate(layer: Any, x: Features, edge_index: Any, edge_weight: Any = None)
 
 
 def aggregate_gated(layer: Any, x: Features, edge_index: Any, *_: Any, **__: Any) -> Tensor:
-    """The same with gates that are half open, as before training."""
+    """The layer's aggregation, halved, because gates are half open before training."""
     return aggregate(layer, x, edge_index) / 2
 
 

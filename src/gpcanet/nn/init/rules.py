@@ -3,8 +3,8 @@
 A layer computes F_1 W_1 + F_2 W_2 + ... from its input H. For GCNConv this is P H W, for SAGEConv
 the mean over the neighbours times one weight plus H times another. If all weights are the same
 matrix W, the output is F W with F = F_1 + F_2 + .... If the weights of the neighbours and of the
-node itself have different inputs, W consists of one block of rows for each, and F of the
-corresponding blocks of columns. F is the output of the layer with identity matrices as weights. A
+node itself have different inputs, then W stacks one block of rows, and F one block of columns, per
+input. F is the output of the layer with identity matrices as weights. A
 rule is therefore a list of names of weights. Only a layer that cannot run with identity matrices
 needs a function that computes F.
 """
@@ -326,7 +326,8 @@ def find_roots(layer: torch.nn.Module, rule: Rule) -> set[torch.nn.Parameter]:
 def find_biases(layer: torch.nn.Module, rule: Rule) -> list[torch.nn.Parameter]:
     """Return the biases that are added to F W.
 
-    That of the layer itself is first, then those of the node itself, which no aggregation changes.
+    The bias of the layer is first. Then follow those of the weights for the node itself, which no
+    aggregation changes.
     """
     found = sorted(weight_attributes(layer, rule), key=lambda found: not found[2])
     owners = [layer, *(getattr(owner, name) for owner, name, _ in found)]

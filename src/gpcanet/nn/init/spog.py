@@ -18,7 +18,7 @@ from .model_input import ModelInput
 from .random import XAVIER
 from .report import InitReport
 
-#: Fewest layers for which the gradients of the second and the second-last layer differ.
+#: Smallest number of layers for which the second and the second-last layer are different ones.
 MIN_LAYERS = 4
 
 #: Weights of the forward, the backward and the variation term of the objective.
@@ -27,7 +27,7 @@ TERMS = torch.tensor([1.0, 10.0, 1.0], dtype=torch.float64)
 #: First step of a scale, its factor of decay, and the number of steps between decays.
 STEP, DECAY, DECAY_EVERY = 0.05, 0.7, 20
 
-#: Change of the scales for the difference of the objective.
+#: Step of the finite difference of the objective.
 DIFFERENCE = 1e-5
 
 #: Steps without an improvement after which the search stops.

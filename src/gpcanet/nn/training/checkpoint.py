@@ -15,8 +15,8 @@ from filelock import FileLock, Timeout
 from torch import Tensor
 
 from ...errors import DataError, InputError, InputTypeError
+from ...utils.labels import SPLIT
 from ...utils.tensor_file import read_tensor_file, write_tensor_file
-from ...utils.training_result import SPLIT
 from ..tensors import is_sparse, to_numpy_or_scipy
 from .data import NodeData
 

@@ -19,7 +19,7 @@ from torch.nn.parameter import is_lazy
 from ...datasets import Dataset
 from ...errors import InputError, InputTypeError
 from ...graph import Graph
-from ...utils.training_result import SPLIT
+from ...utils.labels import SPLIT
 from ..conv import GCNConv, GPCAConv, uses_ghost_edges
 from ..init.forward_pass import preserved_state
 from ..models import GPCANet

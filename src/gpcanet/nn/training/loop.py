@@ -20,8 +20,9 @@ from torch import Tensor
 from ...errors import InputError, InputTypeError, TrainingDivergedError
 from ...utils.atomic import check_target
 from ...utils.checks import check_number
+from ...utils.labels import SPLIT
 from ...utils.progress import report_progress
-from ...utils.training_result import SPLIT, TrainingResult
+from ...utils.training_result import TrainingResult
 from ..conv import storing_means
 from .checkpoint import (
     check_same,
@@ -53,9 +54,9 @@ def train(
 ) -> TrainingResult:
     """Train a model for node classification.
 
-    At the end the model has the weights of the epoch with the best validation accuracy. Epoch 0 are
-    the weights before training, which are the best ones if the output layer was set in closed form
-    and training does not improve them.
+    At the end the model has the weights of the epoch with the best validation accuracy. Epoch 0
+    stands for the weights before training, which are the best ones if the output layer was set in
+    closed form and training does not improve them.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from ..files.features import read_features
 from ..files.labels import read_labels
 from ..graph.stored import encoded_text
 from ..utils.array_files import Entry, open_array, write_array
-from ..utils.training_result import SPLIT
+from ..utils.labels import SPLIT
 from .id_index import find_positions, keys_of, write_index
 from .tasks import write_record
 from .writing import checked_size, column_sums, write_whole
@@ -27,9 +27,9 @@ LABEL_TYPE = np.dtype([("position", np.int64), ("code", np.int64), ("split", np.
 
 @dataclass(frozen=True)
 class Build:
-    """What all tasks of a build share."""
+    """Parameters that all tasks of a build share."""
 
-    folder: Path  # of all files until they are complete
+    folder: Path  # of all files until the store is complete
     roles: ColumnRoles
     columns_per_block: int
     dtype: Any
@@ -41,7 +41,7 @@ class Build:
 
 @dataclass(frozen=True)
 class FeaturePart:
-    """What the client needs to know of a file of features."""
+    """Summary of a file of features for the client."""
 
     path: str
     n_rows: int
@@ -224,7 +224,10 @@ def join(build: Build, name: str, parts: list[Entry], dtype: str) -> Entry:
 
 
 def join_ends(build: Build, name: str, parts: list[Entry], counts: bool) -> Entry:
-    """One file of running ends from parts: of counts, whose ends begin with a 0, or of ends."""
+    """One file of cumulative ends from parts.
+
+    The parts are ends or ``counts``; for counts, the file starts with a 0.
+    """
     sizes = sum(part["shape"][0] for part in parts)
 
     def chunks() -> Iterator[np.ndarray]:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from gpcanet.datasets import Dataset
 from gpcanet.estimators.gpca import GPCA
-from gpcanet.estimators.heads import FeatureScaler
+from gpcanet.estimators.feature_scaler import FeatureScaler
 from gpcanet.estimators.path import GPCAPath
 from gpcanet.linalg import Propagation, Solver, leading_eigenpairs
 

@@ -21,7 +21,6 @@ from gpcanet.estimators._stacking import (
     MAX_TOTAL,
     N_FOLDS,
     PENALTIES,
-    FeatureScaling,
     Ridge,
     make_folds,
     propagate,
@@ -121,18 +120,6 @@ def test_stacking_weights_are_a_minimum():
     np.testing.assert_array_equal(stacking_weights(predictions, np.full(50, 7.0), weights), 0)
     tiny = stacking_weights(mean + 1e-6 * (predictions - mean), y, weights)
     assert tiny.sum() == pytest.approx(MAX_TOTAL, rel=1e-6)
-
-
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_feature_scaling(is_sparse):
-    X = np.random.default_rng(0).standard_normal((20, 3)) * [1, 100, 0.01] + [0, 5, 1]
-    given_X = sp.csr_array(X) if is_sparse else X
-    expected = {"standard": X / X.std(axis=0), "none": X}
-    expected["l2"] = X / np.linalg.norm(X, axis=1, keepdims=True)
-    for kind, scaled in expected.items():
-        found = FeatureScaling(kind).fit(given_X).transform(given_X)
-        assert sp.issparse(found) == is_sparse
-        np.testing.assert_allclose(found.toarray() if is_sparse else found, scaled, rtol=1e-12)
 
 
 # -- boosting ----------------------------------------------------------------------------------

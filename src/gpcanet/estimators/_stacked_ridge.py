@@ -15,7 +15,6 @@ from ._alignment import row_subgraph
 from ._node_statistics import node_table
 from ._predictor import GraphPredictor
 from ._stacking import (
-    FeatureScaling,
     Stack,
     left_out_r2,
     make_folds,
@@ -23,6 +22,7 @@ from ._stacking import (
     propagate,
     residual_gains,
 )
+from .feature_scaler import FeatureScaler
 from .gpca import GPCA
 from .training_nodes import TrainingNodes
 from .validation import check_weights
@@ -131,7 +131,7 @@ class StackedRidge(GraphPredictor):
 
     def _embeddings(
         self, X: Any, graph: Graph, nodes: np.ndarray | None, n_labeled: int
-    ) -> Iterator[tuple[FeatureScaling, GPCA | None, Any]]:
+    ) -> Iterator[tuple[FeatureScaler, GPCA | None, Any]]:
         """Yield feature scaling, fitted GPCA and embedding; X itself first, with None."""
         alphas = np.unique(np.asarray(self.alpha, dtype=float)).tolist()
         if row_subgraph(graph, nodes).n_edges == 0:
@@ -139,7 +139,7 @@ class StackedRidge(GraphPredictor):
         kinds = SCALINGS if self.feature_scaling == "auto" else (self.feature_scaling,)
         done, d = 0, X.shape[1]
         for kind in kinds:
-            scaling = FeatureScaling(kind).fit(X)
+            scaling = FeatureScaler(kind).fit(X)
             scaled = scaling.transform(X)
             if min(d, n_labeled) <= MAX_RIDGE_SIZE and 8 * d * n_labeled <= MAX_RIDGE_BYTES:
                 yield scaling, None, scaled

@@ -22,7 +22,7 @@ from gpcanet.estimators._stacking import (
     N_FOLDS,
     PENALTIES,
     Ridge,
-    make_folds,
+    sorted_folds,
     propagate,
     residual_gains,
     stacking_weights,
@@ -207,8 +207,8 @@ def test_residuals_are_propagated_only_if_that_helps():
 def test_folds_do_not_depend_on_the_order_of_the_nodes():
     rng = np.random.default_rng(0)
     Y, X, order = rng.integers(0, 3, (50, 1)), rng.standard_normal((50, 2)), rng.permutation(50)
-    np.testing.assert_array_equal(make_folds(Y, X)[order], make_folds(Y[order], X[order]))
-    assert np.bincount(make_folds(Y, X)).tolist() == [10] * N_FOLDS
+    np.testing.assert_array_equal(sorted_folds(Y, X)[order], sorted_folds(Y[order], X[order]))
+    assert np.bincount(sorted_folds(Y, X)).tolist() == [10] * N_FOLDS
 
 
 # -- the estimator -----------------------------------------------------------------------------

@@ -16,11 +16,12 @@ from ._node_statistics import node_table
 from ._predictor import GraphPredictor
 from ._stacking import (
     Stack,
+    embed,
     left_out_r2,
-    make_folds,
     predict_stacked,
     propagate,
     residual_gains,
+    sorted_folds,
 )
 from .feature_scaler import FeatureScaler
 from .gpca import GPCA
@@ -88,7 +89,7 @@ class StackedRidge(GraphPredictor):
             raise InputError("sample_weight is 0 for all known values of a target; give one more")
         labeled = np.flatnonzero(~np.isnan(Y).all(axis=1))
         stack = Stack(labeled, Y[labeled], weights[labeled])
-        subgraph, folds = row_subgraph(graph, nodes), make_folds(Y[labeled], X[labeled])
+        subgraph, folds = row_subgraph(graph, nodes), sorted_folds(Y[labeled], X[labeled])
         for embedded in self._embeddings(X, graph, nodes, len(labeled)):
             stack.add(*embedded)
         table = node_table(X, subgraph) if self._tries_boosting(X, Y) else None
@@ -100,12 +101,11 @@ class StackedRidge(GraphPredictor):
         self.trees_, self.tree_weights_ = stack.trees, stack.tree_weights
         self.boosting_ = bool(self.tree_weights_.any())
         self.coefficients_, self.intercept_ = stack.linear()
-        embeddings = (
-            one.transform(X, graph, nodes) if one.Z is None else one.Z for one in stack.used
-        )
-        predicted = predict_stacked(
-            list(embeddings), self.coefficients_, self.intercept_, X.shape[0]
-        )
+        embeddings = [
+            embed(X, one.scaling, one.gpca, graph, nodes) if one.Z is None else one.Z
+            for one in stack.used
+        ]
+        predicted = predict_stacked(embeddings, self.coefficients_, self.intercept_, X.shape[0])
         predicted += self._predict_by_trees(table)
         left_out = np.full(Y.shape, np.nan)
         left_out[labeled] = stack.left_out
@@ -167,9 +167,7 @@ class StackedRidge(GraphPredictor):
         """Predictions for the nodes of any graph, of shape (n_nodes, n_targets)."""
         (X, graph, nodes, residuals), n_rows = self.check_predict(X, graph, nodes)
         embeddings = [
-            scaling.transform(X)
-            if gpca is None
-            else gpca.transform(scaling.transform(X), graph=graph, nodes=nodes)
+            embed(X, scaling, gpca, graph, nodes)
             for scaling, gpca in zip(self.feature_scalings_, self.gpca_, strict=True)
         ]
         predicted = predict_stacked(embeddings, self.coefficients_, self.intercept_, X.shape[0])

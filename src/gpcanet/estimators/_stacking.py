@@ -136,11 +136,13 @@ class Embedded(NamedTuple):
     ridge: Ridge
     Z: Any  # of all rows; None if it was not kept
 
-    def transform(self, X: Any, graph: Graph, nodes: np.ndarray | None) -> Any:
-        scaled = self.scaling.transform(X)
-        return (
-            scaled if self.gpca is None else self.gpca.transform(scaled, graph=graph, nodes=nodes)
-        )
+
+def embed(
+    X: Any, scaling: FeatureScaler, gpca: GPCA | None, graph: Graph, nodes: np.ndarray | None
+) -> Any:
+    """The embedding of X by a fitted GPCA, or the scaled X itself."""
+    scaled = scaling.transform(X)
+    return scaled if gpca is None else gpca.transform(scaled, graph=graph, nodes=nodes)
 
 
 class Stack:
@@ -230,7 +232,7 @@ class Stack:
         return predicted
 
 
-def make_folds(Y: np.ndarray, X: Any) -> np.ndarray:
+def sorted_folds(Y: np.ndarray, X: Any) -> np.ndarray:
     """A fold of every row: in turn, in the order of the first target, then of the row sums of X.
 
     Every fold covers the range of the target, and the order of the nodes does not matter.

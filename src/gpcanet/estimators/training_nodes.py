@@ -164,14 +164,12 @@ def join_training_rows(
                 f"training_nodes_.graph.union(graph), or all rows of X"
             )
         known, graph, nodes = training.united_with(graph, nodes)
-    _check_new_nodes(training, known, graph, nodes)
+    _check_new_nodes(training, graph, nodes)
     X, nodes, labels = known.with_training_nodes(X, nodes)
     return JoinedRows(X, graph, nodes, labels)
 
 
-def _check_new_nodes(
-    training: TrainingNodes, known: TrainingNodes, graph: Graph, nodes: np.ndarray
-) -> None:
+def _check_new_nodes(training: TrainingNodes, graph: Graph, nodes: np.ndarray) -> None:
     """Raise if a node that is not in the graph of fit has no row."""
     if graph.n_nodes == training.graph.n_nodes:
         return

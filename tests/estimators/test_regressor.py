@@ -22,9 +22,9 @@ from gpcanet.estimators._stacking import (
     N_FOLDS,
     PENALTIES,
     Ridge,
-    sorted_folds,
     propagate,
     residual_gains,
+    sorted_folds,
     stacking_weights,
 )
 

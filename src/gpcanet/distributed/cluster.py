@@ -79,9 +79,7 @@ def reaped_workers() -> Iterator[type[Nanny]]:
 
 
 @contextmanager
-def local_cluster(
-    n_workers: int, *, memory_limit: int | str | None = None
-) -> Iterator[Client]:
+def local_cluster(n_workers: int, *, memory_limit: int | str | None = None) -> Iterator[Client]:
     """Worker processes on this machine, which share its cores.
 
     Parameters

@@ -29,8 +29,22 @@ def write_figures(page: Path, results: list[Path]) -> None:
 
 
 def figures(results: list[Path]) -> str:
-    """A table with a row per part, and the date and commit of each campaign."""
+    """A table of all campaigns, with a row per part, and one of the last campaign."""
     found: list[dict[str, Any]] = [json.loads(path.read_bytes()) for path in results]
+    last = found[-1]
+    dates = " to ".join(dict.fromkeys([found[0]["date"], last["date"]]))
+    stated = f"{last['date']}, commit {last['commit']}, seed {last['seed']}"
+    return "\n\n".join(
+        [
+            f"All campaigns ({dates}, {len(found)} runs with different seeds):",
+            _table(found),
+            f"The last one ({stated}):",
+            _table([last]),
+        ]
+    )
+
+
+def _table(found: list[dict[str, Any]]) -> str:
     rows = []
     for part, what in CASES.items():
         numbers = [one["parts"][part] for one in found if part in one["parts"]]
@@ -43,11 +57,7 @@ def figures(results: list[Path]) -> str:
                 signals = sum(count for name, count in counts if "SIG" in name)
                 what = f"{what}; {signals:,} with a signal at a random moment"
             rows.append([part, what, f"{cases:,}", f"{failed}", f"{minutes:.0f}"])
-    stated = ", ".join(
-        f"{one['date']} (commit {one['commit']}, seed {one['seed']})" for one in found
-    )
-    header = ["part", "cases", "number", "failed", "minutes"]
-    return f"Campaigns of {stated}:\n\n{markdown_table(header, rows)}"
+    return markdown_table(["part", "cases", "number", "failed", "minutes"], rows)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpcanet.datasets import Dataset
+from gpcanet.estimators.feature_scaler import FeatureScaler
 from gpcanet.estimators.gpca import GPCA
-from gpcanet.estimators.heads import FeatureScaler
 from gpcanet.estimators.path import GPCAPath
 from gpcanet.linalg import Propagation, Solver, leading_eigenpairs
 

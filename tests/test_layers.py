@@ -243,6 +243,16 @@ def test_modules_import_only_from_the_layers_below(file):
     assert foreign_underscores(tree, module.rpartition(".")[0]) == {}
 
 
+def test_underscores_mark_the_modules_that_only_the_estimators_import():
+    own = {file for file in FILES if file.parent.name == "estimators"}
+    imported = set()
+    for file in set(SOURCES) - own:
+        imported |= imports_of(ast.parse(file.read_text()), module_name(file))
+    modules = {file.stem for file in own} - {"__init__"}
+    used = {module for module in modules if f"gpcanet.estimators.{module}." in " ".join(imported)}
+    assert {module for module in modules if module.startswith("_")} == modules - used
+
+
 @pytest.mark.parametrize(
     ("module", "source", "broken"),
     [

@@ -88,6 +88,17 @@ def test_a_plan(gpcanet, scheduler):
     assert not Path("s/run").exists()
 
 
+def test_the_plan_for_workers_on_this_machine_compares_the_graph_with_its_memory(
+    gpcanet, monkeypatch
+):
+    write_dataset(block_model(300, 1_500, n_features=4), "store")
+    plan = ["embed", "--store", "store", "--scratch", "s", "--plan", "--workers", "1"]
+    # The graph takes less than 1 MiB, and the worker more than 300 MiB.
+    for available, is_read in ((2**40, False), (300 * 2**20, True)):
+        monkeypatch.setattr(distributed_embed, "available_bytes", lambda free=available: free)
+        assert ("read from the disk in every step" in gpcanet(*plan).out) == is_read
+
+
 def test_the_address_of_the_dashboard_is_shown(gpcanet, monkeypatch, scheduler):
     write_dataset(block_model(300, 1_500, n_features=4), "store")
     plan = ["embed", "--store", "store", "--scratch", "s", "--plan"]

@@ -11,7 +11,7 @@ from properties import examples
 
 import gpcanet
 from gpcanet.distributed import Store
-from gpcanet.distributed.plan import make_plan
+from gpcanet.distributed.plan import READ_RATE, make_plan
 from gpcanet.errors import InputError, ParameterError
 from gpcanet.estimators.problem import Parameters
 
@@ -84,6 +84,19 @@ def test_blocks_cover_all_columns_within_the_limit(
     assert plan.chunks[-1][1] == n
     assert all(a[1] == b[0] for a, b in zip(plan.chunks, plan.chunks[1:], strict=False))
     assert plan.seconds(4) <= plan.seconds(1) <= plan.seconds(1, free_bytes=0)
+
+
+def test_a_graph_that_does_not_fit_is_read_in_every_step():
+    store = planned_store(**PAPERS)
+    plan = make_plan(store, Parameters(**FIVE_STEPS, memory_limit="40GiB"), n_components=64)
+    assert plan.seconds(1, plan.graph_bytes) == plan.seconds(1)
+    too_little = plan.graph_bytes - 1
+    for machines, n_solves in ((1, 4), (3, 2), (4, 1)):
+        expected = n_solves * 5 * plan.graph_bytes / READ_RATE
+        more = plan.seconds(machines, too_little) - plan.seconds(machines)
+        assert more == pytest.approx(expected)
+    assert "read from the disk in every step" in plan.summary(1, 1, too_little)
+    assert "in the file cache of each machine" in plan.summary(1, 1, plan.graph_bytes)
 
 
 def test_wide_features_are_refused():

@@ -16,7 +16,7 @@ from gpcanet.estimators import _model_selection
 from gpcanet.estimators._embeddings import degree_columns
 from gpcanet.estimators._ensemble import is_clearly_better, prior_ratios, with_priors
 from gpcanet.estimators._label_propagation import SMOOTHING_ALPHA, LabelPropagation
-from gpcanet.estimators._model_selection import HeadFitter, make_folds
+from gpcanet.estimators._model_selection import HeadFitter, stratified_folds
 
 # One candidate without temperature: held-out labels do not change the predictions.
 FIXED = {
@@ -157,7 +157,7 @@ def test_validation_score_equals_separate_fits_without_the_held_out_labels(data,
     model = GPCAClassifier(8, **FIXED, beta=beta, cv=3).fit(data.X, y, graph=data.graph)
     seed = np.random.RandomState(0).randint(2**31)
     correct = []
-    for fold in make_folds(y, 3, np.random.default_rng(seed)):
+    for fold in stratified_folds(y, 3, np.random.default_rng(seed)):
         labels = np.full_like(y, -1)
         labels[fold.train] = y[fold.train]
         part = GPCAClassifier(8, **FIXED, beta=beta).fit(data.X, labels, graph=data.graph)
@@ -298,7 +298,7 @@ def test_class_frequencies_are_not_estimated_with_class_weights(data, y):
 
 def test_every_fold_has_training_nodes_of_every_class():
     codes = np.array([0, 0, 1, -1, 2, 2, 2, -1, 0])  # class 1 has a single node
-    folds = make_folds(codes, 5, np.random.default_rng(0))
+    folds = stratified_folds(codes, 5, np.random.default_rng(0))
     held = np.concatenate([fold.held_out for fold in folds])
     assert sorted(held) == [0, 1, 4, 5, 6, 8]
     for fold in folds:

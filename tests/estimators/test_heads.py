@@ -1,4 +1,4 @@
-"""FeatureScaler and Head against scikit-learn."""
+"""Head against scikit-learn."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,12 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from truth import random_features
 
 from gpcanet.estimators import heads
 from gpcanet.estimators.heads import (
-    FeatureScaler,
     Head,
     expected_calibration_error,
     fit_temperature,
@@ -50,17 +48,6 @@ def test_temperature_has_the_largest_likelihood():
     temperature = fit_temperature(probabilities, codes)
     assert temperature == pytest.approx(0.5, abs=0.03)
     np.testing.assert_allclose(with_temperature(probabilities, 0.5), sharp, atol=1e-9)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_tfidf_equals_tfidf_transformer(make, dtype):
-    counts = make(COUNTS.astype(dtype))
-    found = FeatureScaler("tfidf").fit(counts).transform(counts)
-    expected = TfidfTransformer().fit_transform(sp.csr_matrix(counts)).toarray()
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(expected, axis=1), 1, rtol=1e-6)
 
 
 @pytest.mark.parametrize("unit_rows", [False, True])

@@ -15,9 +15,10 @@ import gpcanet.estimators.memory_estimate
 import gpcanet.estimators.memory_plan
 from gpcanet import GPCA, GPCAClassifier
 from gpcanet.datasets import block_model
-from gpcanet.estimators.fit import _blocks, unnamed_array
+from gpcanet.estimators.fit import unnamed_array
 from gpcanet.estimators.memory_plan import FitSize, format_bytes, parse_bytes, plan_memory
 from gpcanet.estimators.problem import Parameters, Problem
+from gpcanet.linalg import column_blocks
 
 SIZE = FitSize(10**6, 100, 16, 10**7, 4, 4, 4, reorders=True)
 SIZES = [
@@ -103,7 +104,7 @@ def test_narrow_blocks_are_widened_by_giving_up_the_node_ordering():
 
 @pytest.mark.parametrize(("n_columns", "most"), [(10, 3), (7, 7), (7, 100), (100, 1), (64, 63)])
 def test_blocks_cover_columns_once_and_evenly(n_columns, most):
-    blocks = _blocks(n_columns, most)
+    blocks = column_blocks(n_columns, most)
     covered = [column for block in blocks for column in range(block.start, block.stop)]
     assert covered == list(range(n_columns))
     widths = [block.stop - block.start for block in blocks]

@@ -21,11 +21,10 @@ from gpcanet.estimators._stacking import (
     MAX_TOTAL,
     N_FOLDS,
     PENALTIES,
-    FeatureScaling,
     Ridge,
-    make_folds,
     propagate,
     residual_gains,
+    sorted_folds,
     stacking_weights,
 )
 
@@ -123,18 +122,6 @@ def test_stacking_weights_are_a_minimum():
     assert tiny.sum() == pytest.approx(MAX_TOTAL, rel=1e-6)
 
 
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_feature_scaling(is_sparse):
-    X = np.random.default_rng(0).standard_normal((20, 3)) * [1, 100, 0.01] + [0, 5, 1]
-    given_X = sp.csr_array(X) if is_sparse else X
-    expected = {"standard": X / X.std(axis=0), "none": X}
-    expected["l2"] = X / np.linalg.norm(X, axis=1, keepdims=True)
-    for kind, scaled in expected.items():
-        found = FeatureScaling(kind).fit(given_X).transform(given_X)
-        assert sp.issparse(found) == is_sparse
-        np.testing.assert_allclose(found.toarray() if is_sparse else found, scaled, rtol=1e-12)
-
-
 # -- boosting ----------------------------------------------------------------------------------
 
 
@@ -220,8 +207,8 @@ def test_residuals_are_propagated_only_if_that_helps():
 def test_folds_do_not_depend_on_the_order_of_the_nodes():
     rng = np.random.default_rng(0)
     Y, X, order = rng.integers(0, 3, (50, 1)), rng.standard_normal((50, 2)), rng.permutation(50)
-    np.testing.assert_array_equal(make_folds(Y, X)[order], make_folds(Y[order], X[order]))
-    assert np.bincount(make_folds(Y, X)).tolist() == [10] * N_FOLDS
+    np.testing.assert_array_equal(sorted_folds(Y, X)[order], sorted_folds(Y[order], X[order]))
+    assert np.bincount(sorted_folds(Y, X)).tolist() == [10] * N_FOLDS
 
 
 # -- the estimator -----------------------------------------------------------------------------

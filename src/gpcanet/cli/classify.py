@@ -46,29 +46,30 @@ def run(
     files: ModelFiles,
 ) -> None:
     check_choice("metric", metric, tuple(CLASS_METRICS))
-    parameters = given_options(settings)
     files.check_model_files(data, given_names(settings, held_out))
     test_share = held_out.checked_share()
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
         return
-    parameters["memory_limit"] = files.memory_limit
-    parameters["keep_training_nodes"] = files.keep_training_nodes
-    model = GPCAClassifier(**parameters)
+    model = GPCAClassifier(
+        **given_options(settings),
+        memory_limit=files.memory_limit,
+        keep_training_nodes=files.keep_training_nodes,
+    )
     model.check_parameters()
 
     dataset = data.load(console)
-    parameters["memory_limit"] = choose_memory_limit(console, model, dataset)
+    model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
     check_labelled(dataset)
     split = dataset
     if not dataset.has_split:
         split = hold_out(dataset, held_out.seed or 0, test=test_share)
-    model, report = _fit_and_evaluate(console, split, parameters, metric)
+    report = _fit_and_evaluate(console, model, split, metric)
     if report is not None and not dataset.has_split and files.written:
         # The split was only for the report: results use all labels.
         with console.phase("fitting on all labels"):
             everything = np.flatnonzero(dataset.y >= 0)
-            model = _fit(replace(dataset, train=everything), parameters)
+            _fit(model, replace(dataset, train=everything))
     with console.phase("writing"):
         _write(data, dataset, files, model.classes_, model.label_distributions_)
         save_estimator(model, dataset, files)
@@ -126,27 +127,26 @@ def _write(
 
 
 def _fit_and_evaluate(
-    console: Console, dataset: Dataset, parameters: dict[str, Any], metric: str
-) -> tuple[GPCAClassifier, ClassificationReport | None]:
+    console: Console, model: GPCAClassifier, dataset: Dataset, metric: str
+) -> ClassificationReport | None:
     if not len(dataset.train):
         raise InputError(
             "the split has no labelled training node; mark some as train, or leave that column out "
             "with --ignore"
         )
     with console.phase("fitting"):
-        model = _fit(dataset, parameters)
+        _fit(model, dataset)
     probabilities = model.label_distributions_
     report = _evaluate(dataset, model.classes_, probabilities, dataset.test, HELD_OUT_NODES, metric)
     if report is None:
         console.note("no report: no labels were held out")
-    return model, report
+    return report
 
 
-def _fit(dataset: Dataset, parameters: dict[str, Any]) -> GPCAClassifier:
+def _fit(model: GPCAClassifier, dataset: Dataset) -> None:
     y = _labels_by_name(dataset, dataset.visible_labels())
     validation = dataset.validation if len(dataset.validation) else None
-    model = GPCAClassifier(**parameters)
-    return model.fit(dataset.X, y, graph=dataset.graph, validation=validation)
+    model.fit(dataset.X, y, graph=dataset.graph, validation=validation)
 
 
 def _labels_by_name(dataset: Dataset, codes: np.ndarray) -> np.ndarray:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, UnknownNodeError
-from ..utils.atomic import check_target
+from ..utils.available_memory import available_bytes
 from .cluster_options import ClusterOptions
 from .console import Console
+from .models import show_embedding
 from .option_groups import option_names
 from .options import Input
 from .output_options import ModelFiles
@@ -33,21 +34,22 @@ def run(
     from ..distributed import GPCA
     from ..estimators.serialization import save_model
 
-    output = _check_files(files, plan=cluster.plan)
+    output = _check_files(files)
     model = GPCA(**given, memory_limit=files.memory_limit)
     model.check_parameters()
     assert cluster.scratch is not None
     _make_scratch(cluster.scratch)
     with _client(cluster, files) as client:
-        n_workers = len(client.scheduler_info(n_workers=-1)["workers"])
-        machines = len({w["host"] for w in client.scheduler_info(n_workers=-1)["workers"].values()})
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        n_workers, n_machines = len(workers), max(1, len({worker["host"] for worker in workers}))
         console.note(f"{client.scheduler.address}, {n_workers} workers")
         _note_dashboard(console, cluster, client)
         store = _store(console, data, cluster, client)
         plan = model.plan(store)
-        summary = plan.summary(n_workers, max(1, machines))
+        free_bytes = None if cluster.workers is None else _free_bytes(plan, n_workers)
+        summary = plan.summary(n_workers, n_machines, free_bytes)
         if cluster.plan:
-            console.result(_plan_values(plan, machines), summary)
+            console.result(_plan_values(plan, n_machines, free_bytes), summary)
             return
         console.note(summary)
         arguments = {"client": client, "scratch": cluster.scratch / "run", "resume": cluster.resume}
@@ -59,26 +61,11 @@ def run(
     if files.save_model is not None:
         with console.phase("writing"):
             save_model(model.to_local(), files.save_model, overwrite=files.force)
-    k = model.n_components_
-    console.result(
-        {
-            "nodes": store.n_nodes,
-            "edges": store.n_entries // 2,
-            "features": store.n_features,
-            "components": k,
-            "alpha": float(model.alpha),
-            "beta": float(model.beta),
-            "iterations": int(model.n_iter_),
-            "notes": list(store.manifest["notes"]),
-            "seconds": console.seconds,
-            "written": files.written,
-        },
-        f"{store.n_nodes:,} nodes in {k} dimensions: {', '.join(files.written)}"
-        f" ({sum(console.seconds.values()):.1f} s)",
-    )
+    sizes = {"nodes": store.n_nodes, "edges": store.n_entries // 2, "features": store.n_features}
+    show_embedding(console, files, model, sizes, store.manifest["notes"])
 
 
-def _check_files(files: ModelFiles, *, plan: bool) -> Path | None:
+def _check_files(files: ModelFiles) -> Path | None:
     """The folder of results; raise before any work if something could not be written."""
     from ..distributed.writing import check_new_folder
 
@@ -87,12 +74,7 @@ def _check_files(files: ModelFiles, *, plan: bool) -> Path | None:
             "--model and --keep-training-nodes do not apply to distributed runs; use "
             "gpcanet.distributed.GPCA.transform, or leave out --workers and --scheduler"
         )
-    if not files.written and not plan:
-        raise InputError("nothing to write: give --output, --save-model or both")
-    if files.save_model is not None:
-        if files.save_model.suffix != ".safetensors":
-            raise InputError(f"{files.save_model}: models are saved as .safetensors")
-        check_target(files.save_model, overwrite=files.force)
+    files.check_save_model()
     if files.output is None:
         return None
     if files.output.suffix in (".csv", ".npz"):
@@ -174,7 +156,13 @@ def _naming_options() -> Iterator[None]:
         raise InputError(f"{error.problem}; add it there or use {option}") from error
 
 
-def _plan_values(plan: Any, machines: int) -> dict[str, Any]:
+def _free_bytes(plan: Any, n_workers: int) -> int | None:
+    """Memory of this machine beside the workers that solve; None if unknown."""
+    available, n_solving = available_bytes(), min(n_workers, len(plan.blocks))
+    return None if available is None else max(0, available - n_solving * plan.worker_bytes)
+
+
+def _plan_values(plan: Any, n_machines: int, free_bytes: int | None) -> dict[str, Any]:
     return {
         "solves": len(plan.blocks),
         "chunks": len(plan.chunks),
@@ -184,5 +172,5 @@ def _plan_values(plan: Any, machines: int) -> dict[str, Any]:
         "read_bytes": plan.read_bytes,
         "written_bytes": plan.written_bytes,
         "useful_workers": plan.useful_workers,
-        "seconds": plan.seconds(max(1, machines)),
+        "seconds": plan.seconds(n_machines, free_bytes),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,13 @@ from ..files import write_embedding
 from .cluster_options import ClusterOptions
 from .console import Console
 from .method_options import EmbedSettings
-from .models import check_labelled, choose_memory_limit, load_estimator, save_estimator
+from .models import (
+    check_labelled,
+    choose_memory_limit,
+    load_estimator,
+    save_estimator,
+    show_embedding,
+)
 from .new_nodes import load_for_model
 from .option_groups import given_names, given_options
 from .options import Input
@@ -28,13 +33,13 @@ def run(
     cluster: ClusterOptions,
 ) -> None:
     cluster.check()
+    if not cluster.plan:
+        files.check_any()
     if cluster.is_distributed:
         from .distributed_embed import run as run_distributed
 
         run_distributed(console, data, parameters_of(settings), files, cluster)
         return
-    if not files.written:
-        raise InputError("nothing to write: give --output, --save-model or both")
     files.check_model_files(data, given_names(settings))
     if files.model is not None:
         model = load_estimator(files.model, GPCA, files.memory_limit)
@@ -52,7 +57,6 @@ def run(
         model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
         if model.beta:
             check_labelled(dataset)
-    fit_results: dict[str, float] = {}
     with console.phase("embedding"):
         if files.model is not None:
             Z = model.transform(X, **place)
@@ -62,29 +66,13 @@ def run(
             Z = model.fit_transform(dataset.X, y, graph=dataset.graph)
             if files.save_model is not None:  # so that --model later gives the same bytes
                 Z = model.transform(dataset.X, graph=dataset.graph)
-            fit_results = {"iterations": int(model.n_iter_)}
-            if not math.isnan(model.residual_):  # NaN for a fixed number of iterations
-                fit_results |= {"residual": model.residual_, "objective": model.objective_}
     with console.phase("writing"):
         if files.output is not None:
             write_embedding(files.output, dataset.graph, Z, **files.result_options(data))
         save_estimator(model, dataset, files)
-    console.result(
-        {
-            "nodes": dataset.graph.n_nodes,
-            "edges": dataset.graph.n_edges,
-            "features": dataset.X.shape[1],
-            "components": Z.shape[1],
-            "alpha": float(model.alpha),
-            "beta": float(model.beta),
-            **fit_results,
-            "notes": list(dataset.notes),
-            "seconds": console.seconds,
-            "written": files.written,
-        },
-        f"{dataset.graph.n_nodes:,} nodes in {Z.shape[1]} dimensions: {', '.join(files.written)}"
-        f" ({sum(console.seconds.values()):.1f} s)",
-    )
+    sizes = {"nodes": dataset.graph.n_nodes, "edges": dataset.graph.n_edges}
+    sizes["features"] = dataset.X.shape[1]
+    show_embedding(console, files, model, sizes, dataset.notes)
 
 
 def parameters_of(settings: EmbedSettings) -> dict[str, Any]:

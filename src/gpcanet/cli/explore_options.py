@@ -8,7 +8,7 @@ from typing import Annotated
 
 from ..errors import InputError
 from ..utils.atomic import check_distinct_files, check_target
-from .method_options import Normalization
+from .method_options import Alphas, Normalization
 from .options import METHOD, RUN, Force, Input, option
 
 
@@ -19,16 +19,7 @@ class ExploreSettings:
     n_components: Annotated[
         int | None, option(METHOD, "--components", "-k", help="Number of components [64].")
     ] = None
-    alphas: Annotated[
-        list[float] | None,
-        option(
-            METHOD,
-            "--alpha",
-            "-a",
-            metavar="<float>",
-            help="Strength of graph regularisation; repeat it for several [seven from 0 to 50].",
-        ),
-    ] = None
+    alphas: Alphas = None
     betas: Annotated[
         list[float] | None,
         option(

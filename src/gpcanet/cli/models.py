@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -81,6 +83,32 @@ def graph_values(dataset: Dataset) -> dict[str, int]:
     """Sizes of a dataset for the JSON output."""
     sizes = {"nodes": dataset.graph.n_nodes, "edges": dataset.graph.n_edges}
     return {**sizes, "features": dataset.X.shape[1], "labelled": int(np.sum(dataset.y >= 0))}
+
+
+def show_embedding(
+    console: Console, files: ModelFiles, model: GPCA, sizes: dict[str, int], notes: Iterable[str]
+) -> None:
+    """Print the sizes of the data, the accuracy of the fit, and what was written."""
+    fit_results: dict[str, float] = {}
+    if files.model is None:
+        fit_results = {"iterations": int(model.n_iter_)}
+        if not math.isnan(model.residual_):  # NaN for a fixed number of iterations
+            fit_results |= {"residual": model.residual_, "objective": model.objective_}
+    k = model.n_components_
+    console.result(
+        {
+            **sizes,
+            "components": k,
+            "alpha": float(model.alpha),
+            "beta": float(model.beta),
+            **fit_results,
+            "notes": list(notes),
+            "seconds": console.seconds,
+            "written": files.written,
+        },
+        f"{sizes['nodes']:,} nodes in {k} dimensions: {', '.join(files.written)}"
+        f" ({sum(console.seconds.values()):.1f} s)",
+    )
 
 
 def show_report(

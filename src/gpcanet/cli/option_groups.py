@@ -105,11 +105,11 @@ class GroupedHelpCommand(TyperCommand):
                 formatter.write_dl(sections[title])
 
 
-def add_command(app: typer.Typer, name: str | None = None) -> Callable[..., Any]:
+def add_command(app: typer.Typer) -> Callable[..., Any]:
     """A decorator that registers a function with groups of options as a command."""
 
     def register(command: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, cls=GroupedHelpCommand)(with_option_groups(command))
+        app.command(cls=GroupedHelpCommand)(with_option_groups(command))
         return command
 
     return register

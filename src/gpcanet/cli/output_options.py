@@ -32,13 +32,22 @@ class OutputFiles:
 
         if self.output is not None:
             check_output(self.output, overwrite=self.force)
+        self.check_save_model()
+        outputs = [self.output, self.save_model, *others]
+        check_distinct_files(outputs, data.files.values())
+        check_outside_of_inputs(outputs, data.files.values())
+
+    def check_any(self) -> None:
+        """Raise if nothing would be written."""
+        if not self.written:
+            raise InputError("nothing to write: give --output, --save-model or both")
+
+    def check_save_model(self) -> None:
+        """Raise if the model could not be saved."""
         if self.save_model is not None:
             if self.save_model.suffix != ".safetensors":
                 raise InputError(f"{self.save_model}: models are saved as .safetensors")
             check_target(self.save_model, overwrite=self.force)
-        outputs = [self.output, self.save_model, *others]
-        check_distinct_files(outputs, data.files.values())
-        check_outside_of_inputs(outputs, data.files.values())
 
     def result_options(self, data: Input) -> dict[str, Any]:
         """Keyword arguments of the functions of ``gpcanet.files`` that write results."""

@@ -42,15 +42,16 @@ def run(
     files: ModelFiles,
 ) -> None:
     check_choice("metric", metric, tuple(NUMBER_METRICS))
-    parameters = given_options(settings)
     files.check_model_files(data, given_names(settings, held_out))
     test_share = held_out.checked_share()
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
         return
-    parameters["memory_limit"] = files.memory_limit
-    parameters["keep_training_nodes"] = files.keep_training_nodes
-    model = GPCARegressor(**parameters)
+    model = GPCARegressor(
+        **given_options(settings),
+        memory_limit=files.memory_limit,
+        keep_training_nodes=files.keep_training_nodes,
+    )
     model.check_parameters()
 
     dataset = data.load(console, numeric_labels=True)

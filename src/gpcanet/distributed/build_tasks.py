@@ -129,7 +129,7 @@ def store_labels(
     if labels.ids.are_positions:
         raise DataError(f"{path} has no column of node ids; add one, or name it as the id column")
     positions = find_positions(build.folder, index, labels.ids, n_nodes)
-    known = _check_known(build, positions, labels.ids, path)
+    known = _check_known(build, positions, labels.ids)
     found = np.empty(len(positions), LABEL_TYPE)
     found["position"], found["code"] = positions, labels.codes
     found["split"] = _split_codes(labels.split, len(positions))
@@ -146,8 +146,8 @@ def store_edges(
     ends = [
         find_positions(build.folder, index, ids, n_nodes) for ids in (edges.source, edges.target)
     ]
-    known = _check_known(build, ends[0], edges.source, path)
-    known &= _check_known(build, ends[1], edges.target, path)
+    known = _check_known(build, ends[0], edges.source)
+    known &= _check_known(build, ends[1], edges.target)
     kept = known & (ends[0] != ends[1])
     rows, columns = (positions[kept] for positions in ends)
     keys = np.concatenate([rows << 32 | columns, columns << 32 | rows])
@@ -160,7 +160,7 @@ def store_edges(
     return entry, weight_entry, int(np.count_nonzero(~known))
 
 
-def _check_known(build: Build, positions: np.ndarray, ids: Any, path: Path) -> np.ndarray:
+def _check_known(build: Build, positions: np.ndarray, ids: Any) -> np.ndarray:
     known = positions >= 0
     if not known.all() and not build.drop_unknown:
         first = int(np.argmax(~known))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import platform
 import secrets
 import time
@@ -27,6 +26,9 @@ from .store import Store
 
 #: Seconds to wait for a scheduler, and for its first worker.
 TIMEOUT = 30
+
+#: Address of local clusters; other machines cannot connect to it.
+LOCALHOST = "127.0.0.1"
 
 
 class MemoryLimit(WorkerPlugin):  # type: ignore[misc]
@@ -77,13 +79,7 @@ def reaped_workers() -> Iterator[type[Nanny]]:
 
 
 @contextmanager
-def local_cluster(
-    n_workers: int,
-    *,
-    memory_limit: int | str | None = None,
-    scratch: str | os.PathLike[str] | None = None,
-    address: str = "127.0.0.1",
-) -> Iterator[Client]:
+def local_cluster(n_workers: int, *, memory_limit: int | str | None = None) -> Iterator[Client]:
     """Worker processes on this machine, which share its cores.
 
     Parameters
@@ -92,10 +88,6 @@ def local_cluster(
     memory_limit : int or str, optional
         Largest private memory of a worker, without mapped files. Beyond it, a task fails with a
         MemoryError.
-    scratch : path-like, optional
-        Folder for the files of Dask itself, by default the one for temporary files.
-    address : str
-        Address on which the scheduler listens.
 
     Examples
     --------
@@ -115,10 +107,9 @@ def local_cluster(
             threads_per_worker=1,
             worker_class=worker_class,
             memory_limit=0,
-            dashboard_address=f"{address}:0",  # any free port
-            host=address,
+            dashboard_address=f"{LOCALHOST}:0",  # any free port
+            host=LOCALHOST,
             env=environment,
-            local_directory=None if scratch is None else str(scratch),
         ) as cluster,
         Client(cluster) as client,
     ):

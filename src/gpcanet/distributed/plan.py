@@ -10,12 +10,12 @@ columns are not a whole block of the store or if the solver copies them.
 
 Seconds of a solve: ``steps * (m * lines * 64 + 4 m + n * (16 + 3 w work)) / GATHER_RATE`` with m
 entries of the adjacency and ``lines`` cache lines per row of a block. If the graph does not fit in
-the free memory beside the workers, each step also reads it from the disk.
+the free memory beside the workers, each step also reads it from the disk. Machines are assumed to
+do nothing else.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +23,10 @@ from typing import Any
 from ..errors import InputError, ParameterError
 from ..estimators.memory_plan import BYTES_PER_NODE, format_bytes, parse_bytes
 from ..estimators.problem import Parameters, default_tol
+from ..linalg import column_blocks
 from ..linalg.operators.base import CACHE_LINE_BYTES
 from ..linalg.operators.propagation import MATERIALIZED_BYTES
+from ..linalg.solvers.base import HALF_TOL
 from ..linalg.solvers.chebyshev import chebyshev_steps
 from ..linalg.solvers.fixed_point import fixed_point_steps
 from .store import Store
@@ -39,10 +41,10 @@ CHUNK_BYTES = 2**28
 LARGEST_FEATURES = 6_000
 
 #: Bytes per second that all workers of a machine together read from rows in random order.
-#: Measured with a billion edges on 2 cores (docs/performance.md, by CPU time).
-GATHER_RATE = 8e9
+#: A round number below that of 2 idle cores (docs/performance.md, a billion edges).
+GATHER_RATE = 1e10
 
-#: Bytes per second of the disk of that machine.
+#: Bytes per second of an idle disk, round numbers. Reading includes checksums.
 READ_RATE, WRITE_RATE = 1e9, 0.2e9
 
 
@@ -92,23 +94,33 @@ class Plan:
     useful_workers: int
 
     def seconds(self, machines: int = 1, free_bytes: int | None = None) -> float:
-        """Estimated duration on machines with ``free_bytes`` of memory beside the workers."""
+        """Estimated duration on idle machines.
+
+        ``free_bytes`` is the memory of each machine beside its workers. If the graph is larger, it
+        is read in every step. None means that it fits.
+        """
         rounds = -(-len(self.blocks) // machines)
         steps = rounds * self.steps
         total = steps * self.step_bytes / GATHER_RATE
-        if free_bytes is not None and free_bytes < self.graph_bytes:
+        if not self._is_graph_cached(free_bytes):
             total += steps * self.graph_bytes / READ_RATE
         return total + self.read_bytes / READ_RATE + self.written_bytes / WRITE_RATE
 
+    def _is_graph_cached(self, free_bytes: int | None) -> bool:
+        return free_bytes is None or self.graph_bytes <= free_bytes
+
     def summary(self, workers: int, machines: int = 1, free_bytes: int | None = None) -> str:
-        """The plan in a few lines."""
+        """The plan in a few lines; parameters are those of ``seconds``."""
         width = max(end - begin for begin, end in self.blocks)
         at_most = f"{self.useful_workers} machine{'' if self.useful_workers == 1 else 's'}"
+        place = "in the file cache of each machine"
+        if not self._is_graph_cached(free_bytes):
+            place = "read from the disk in every step: it does not fit in the free memory"
         lines = (
             f"{len(self.blocks)} solves of up to {width} columns and {self.steps} steps, "
             f"{len(self.chunks)} chunks of rows\n"
             f"memory of a worker: {format_bytes(self.worker_bytes, up=True)}, and the graph "
-            f"({format_bytes(self.graph_bytes, up=True)}) in the file cache of each machine\n"
+            f"({format_bytes(self.graph_bytes, up=True)}) {place}\n"
             f"read: {format_bytes(self.read_bytes)}, written: {format_bytes(self.written_bytes)} "
             f"(in the scratch folder and the result)\n"
         )
@@ -153,7 +165,11 @@ def make_plan(
         raise ParameterError(
             "memory_limit", format_bytes(limit), f"is too small for a worker; use at least {least}"
         )
-    blocks = tuple(itertools.chain.from_iterable(_pieces(s[0], s[1], width) for s in sources))
+    blocks = tuple(
+        (begin + part.start, begin + part.stop)
+        for begin, end in sources
+        for part in column_blocks(end - begin, width)
+    )
     width = max(end - begin for begin, end in blocks)
     n_columns = n_components if is_transform else d
     rows = max(1, CHUNK_BYTES // (n_columns * dtype_bytes))
@@ -219,18 +235,11 @@ class _Needs:
         return FIXED_BYTES + n * per_node + n * width * per_number
 
 
-def _pieces(begin: int, end: int, width: int) -> list[tuple[int, int]]:
-    """Columns in as few pieces as possible, of about equal size."""
-    n_pieces = -(-(end - begin) // width)
-    edges = [begin + (end - begin) * i // n_pieces for i in range(n_pieces + 1)]
-    return list(itertools.pairwise(edges))
-
-
 def _steps(parameters: Parameters, dtype: Any) -> int:
     """Number of steps of a solve; an upper bound for ``cg``."""
     alpha, tol = float(parameters.alpha), parameters.tol or default_tol(dtype)
     if parameters.half:
-        tol = max(tol, 1e-4)
+        tol = max(tol, HALF_TOL)
     if parameters.n_iter is not None:
         return parameters.n_iter
     if alpha == 0 or parameters.solver == "direct":

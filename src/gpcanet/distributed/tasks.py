@@ -56,10 +56,6 @@ class Work:
     format: str = "parquet"
     id_name: str = "id"
 
-    @property
-    def is_transform(self) -> bool:
-        return self.components is not None
-
     def compute_dtype(self, store: Store) -> np.dtype:
         return compute_dtype(store, self.parameters)
 

@@ -27,9 +27,9 @@ from ..linalg import (
 )
 from ..utils.labels import UNLABELED
 from ._alignment import row_subgraph
+from .feature_scaler import FeatureScaler
 from .fit import Eigenpairs, Fit, eigenpairs_of
 from .gpca import GPCA
-from .heads import FeatureScaler
 from .memory_plan import reordering_pays
 from .problem import Parameters, Problem, TrainingData, check_n_components
 

@@ -22,8 +22,8 @@ from ._model_selection import (
     apply_head,
     join_columns,
     make_candidates,
-    make_folds,
     select_members,
+    stratified_folds,
     usual_candidates,
 )
 from .heads import expected_calibration_error, fit_temperature, with_temperature
@@ -102,7 +102,7 @@ def fit_ensemble(
         seed = check_random_state(classifier.random_state).randint(2**31)
     if held_out is None:
         train = np.flatnonzero(codes >= 0)
-        folds = make_folds(codes, classifier.cv, np.random.default_rng(seed), nodes)
+        folds = stratified_folds(codes, classifier.cv, np.random.default_rng(seed), nodes)
     else:
         train = np.flatnonzero((codes >= 0) & ~held_out)
         folds = [Fold(train, np.flatnonzero(held_out))]
@@ -176,8 +176,9 @@ def fit_members(
     for i, pair in enumerate(pairs):
         gpca, Z = grid.fitted(*pair, train)
         gpcas.append(gpca)
-        columns = fitter.columns(*pair)
         own = {j: one for j, one in enumerate(members) if one.candidate.embedding == pair}
+        names = {name for one in own.values() for name in one.candidate.others}
+        columns = {name: fitter.column(name, *pair) for name in names}
         for j, (candidate, temperature, heads) in own.items():
             head = fitter.fit(candidate, train, len(train), heads[0] if heads else None)
             kept[j] = FittedMember(candidate, i, temperature, head)
@@ -186,6 +187,7 @@ def fit_members(
             of_fold = [replace(kept[j], head=one.heads[n]) for j, one in own.items()]
             add_probabilities(means[1 + n], of_fold, grid.fitted(*pair, fold.train)[1], columns)
         grid.forget(pair)
+        del Z, columns
     for mean in means:
         mean /= len(members)
     return [kept[j] for j in range(len(members))], gpcas, means

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -135,7 +134,7 @@ def make_candidates(
     return found
 
 
-def make_folds(
+def stratified_folds(
     codes: np.ndarray, n_folds: int, rng: np.random.Generator, nodes: np.ndarray | None = None
 ) -> list[Fold]:
     """Stratified folds of the labelled rows.
@@ -160,13 +159,6 @@ def make_folds(
         Fold(labeled[fold_of[labeled] != fold], np.flatnonzero(fold_of == fold))
         for fold in np.unique(fold_of[fold_of >= 0])
     ]
-
-
-class Columns(dict[str, Callable[[], Any]]):
-    """Functions by name; an item is the value of its function."""
-
-    def __getitem__(self, name: str) -> Any:
-        return super().__getitem__(name)()
 
 
 class HeadFitter:
@@ -207,18 +199,16 @@ class HeadFitter:
         Z = self.grid.rows(*candidate.embedding, fold.train, fold.held_out)
         return apply_head(head, Z, self.others(candidate, fold.held_out))
 
-    def columns(self, scaling: str, alpha: float) -> Columns:
-        """The columns beside an embedding by their names, computed on request."""
-        return Columns(
-            features=lambda: self.grid.scaled(scaling),
-            degree=lambda: self.grid.degree(alpha),
-            statistics=self.table,
-        )
+    def column(self, name: str, scaling: str, alpha: float) -> Any:
+        """One of the columns beside an embedding, for all rows."""
+        if name == "features":
+            return self.grid.scaled(scaling)
+        return self.grid.degree(alpha) if name == "degree" else self.table()
 
     def others(self, candidate: Candidate, rows: Any) -> Any:
         """The columns beside the embedding; None if there are none."""
-        columns = self.columns(*candidate.embedding)
-        return join_columns([columns[name][rows] for name in candidate.others])
+        columns = [self.column(name, *candidate.embedding)[rows] for name in candidate.others]
+        return join_columns(columns)
 
     def table(self) -> np.ndarray:
         """The statistics of all rows."""

@@ -15,14 +15,15 @@ from ._alignment import row_subgraph
 from ._node_statistics import node_table
 from ._predictor import GraphPredictor
 from ._stacking import (
-    FeatureScaling,
     Stack,
+    embed,
     left_out_r2,
-    make_folds,
     predict_stacked,
     propagate,
     residual_gains,
+    sorted_folds,
 )
+from .feature_scaler import FeatureScaler
 from .gpca import GPCA
 from .training_nodes import TrainingNodes
 from .validation import check_weights
@@ -91,7 +92,7 @@ class StackedRidge(GraphPredictor):
             )
         labeled = np.flatnonzero(~np.isnan(Y).all(axis=1))
         stack = Stack(labeled, Y[labeled], weights[labeled])
-        subgraph, folds = row_subgraph(graph, nodes), make_folds(Y[labeled], X[labeled])
+        subgraph, folds = row_subgraph(graph, nodes), sorted_folds(Y[labeled], X[labeled])
         for embedded in self._embeddings(X, graph, nodes, len(labeled)):
             stack.add(*embedded)
         table = node_table(X, subgraph) if self._tries_boosting(X, Y) else None
@@ -103,12 +104,11 @@ class StackedRidge(GraphPredictor):
         self.trees_, self.tree_weights_ = stack.trees, stack.tree_weights
         self.boosting_ = bool(self.tree_weights_.any())
         self.coefficients_, self.intercept_ = stack.linear()
-        embeddings = (
-            one.transform(X, graph, nodes) if one.Z is None else one.Z for one in stack.used
-        )
-        predicted = predict_stacked(
-            list(embeddings), self.coefficients_, self.intercept_, X.shape[0]
-        )
+        embeddings = [
+            embed(X, one.scaling, one.gpca, graph, nodes) if one.Z is None else one.Z
+            for one in stack.used
+        ]
+        predicted = predict_stacked(embeddings, self.coefficients_, self.intercept_, X.shape[0])
         predicted += self._predict_by_trees(table)
         left_out = np.full(Y.shape, np.nan)
         left_out[labeled] = stack.left_out
@@ -134,7 +134,7 @@ class StackedRidge(GraphPredictor):
 
     def _embeddings(
         self, X: Any, graph: Graph, nodes: np.ndarray | None, n_labeled: int
-    ) -> Iterator[tuple[FeatureScaling, GPCA | None, Any]]:
+    ) -> Iterator[tuple[FeatureScaler, GPCA | None, Any]]:
         """Yield feature scaling, fitted GPCA and embedding; X itself first, with None."""
         alphas = np.unique(np.asarray(self.alpha, dtype=float)).tolist()
         if row_subgraph(graph, nodes).n_edges == 0:
@@ -142,7 +142,7 @@ class StackedRidge(GraphPredictor):
         kinds = SCALINGS if self.feature_scaling == "auto" else (self.feature_scaling,)
         done, d = 0, X.shape[1]
         for kind in kinds:
-            scaling = FeatureScaling(kind).fit(X)
+            scaling = FeatureScaler(kind).fit(X)
             scaled = scaling.transform(X)
             if min(d, n_labeled) <= MAX_RIDGE_SIZE and 8 * d * n_labeled <= MAX_RIDGE_BYTES:
                 yield scaling, None, scaled
@@ -170,9 +170,7 @@ class StackedRidge(GraphPredictor):
         """Predictions for the nodes of any graph, of shape (n_nodes, n_targets)."""
         (X, graph, nodes, residuals), n_rows = self.check_predict(X, graph, nodes)
         embeddings = [
-            scaling.transform(X)
-            if gpca is None
-            else gpca.transform(scaling.transform(X), graph=graph, nodes=nodes)
+            embed(X, scaling, gpca, graph, nodes)
             for scaling, gpca in zip(self.feature_scalings_, self.gpca_, strict=True)
         ]
         predicted = predict_stacked(embeddings, self.coefficients_, self.intercept_, X.shape[0])

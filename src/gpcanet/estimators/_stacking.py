@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.optimize
 import scipy.sparse as sp
-from sklearn.preprocessing import StandardScaler, normalize
 
 from ..graph import Graph
 from ..linalg import Propagation, Solver, one_blas_thread
 from ._boosting import BoostedTrees
+from .feature_scaler import FeatureScaler
 from .gpca import GPCA
 
 #: Penalties of the ridge regressions, relative to the sum of squares of the centred embedding.
@@ -51,25 +50,6 @@ ONE_THREAD_SIZE = 2_000_000
 
 #: Total size up to which the embeddings of all nodes are kept during fit.
 KEPT_BYTES = 2**29
-
-
-@dataclass(eq=False)
-class FeatureScaling:
-    """Scales columns of X to unit variance ("standard"), rows to unit norm ("l2"), or nothing."""
-
-    kind: str
-    factors: np.ndarray | None = None
-
-    def fit(self, X: Any) -> Self:
-        if self.kind == "standard":
-            self.factors = 1 / StandardScaler(with_mean=False).fit(X).scale_
-        return self
-
-    def transform(self, X: Any) -> Any:
-        if self.factors is not None:
-            factors = self.factors.astype(X.dtype)
-            return sp.csr_array(X @ sp.diags_array(factors)) if sp.issparse(X) else X * factors
-        return normalize(X) if self.kind == "l2" else X
 
 
 class Ridge(NamedTuple):
@@ -151,16 +131,18 @@ def stacking_weights(predictions: np.ndarray, y: np.ndarray, weights: np.ndarray
 class Embedded(NamedTuple):
     """An embedding with a ridge regression; ``gpca`` is None for X itself."""
 
-    scaling: FeatureScaling
+    scaling: FeatureScaler
     gpca: GPCA | None
     ridge: Ridge
     Z: Any  # of all rows; None if it was not kept
 
-    def transform(self, X: Any, graph: Graph, nodes: np.ndarray | None) -> Any:
-        scaled = self.scaling.transform(X)
-        return (
-            scaled if self.gpca is None else self.gpca.transform(scaled, graph=graph, nodes=nodes)
-        )
+
+def embed(
+    X: Any, scaling: FeatureScaler, gpca: GPCA | None, graph: Graph, nodes: np.ndarray | None
+) -> Any:
+    """The embedding of X by a fitted GPCA, or the scaled X itself."""
+    scaled = scaling.transform(X)
+    return scaled if gpca is None else gpca.transform(scaled, graph=graph, nodes=nodes)
 
 
 class Stack:
@@ -182,7 +164,7 @@ class Stack:
         self.table: np.ndarray | None = None
         self._kept_bytes = 0
 
-    def add(self, scaling: FeatureScaling, gpca: GPCA | None, Z: Any) -> None:
+    def add(self, scaling: FeatureScaler, gpca: GPCA | None, Z: Any) -> None:
         """Fit a ridge regression on an embedding."""
         B = Z[self.labeled]
         B = np.asarray(B.toarray() if sp.issparse(B) else B, np.float64)
@@ -250,7 +232,7 @@ class Stack:
         return predicted
 
 
-def make_folds(Y: np.ndarray, X: Any) -> np.ndarray:
+def sorted_folds(Y: np.ndarray, X: Any) -> np.ndarray:
     """The fold of every row.
 
     Rows are sorted by the first target, then by the row sums of X, and assigned to the folds in

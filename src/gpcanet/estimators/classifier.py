@@ -14,8 +14,8 @@ from ..errors import InputError, InputTypeError
 from ..utils.checks import check_choice, check_number
 from ._ensemble import USES, fit_ensemble, predict_ensemble
 from ._model_selection import FEATURE_SCALINGS
+from ._multilabel import fit_indicators
 from ._predictor import GraphPredictor
-from .multilabel import fit_indicators
 from .problem import TrainingData
 from .validation import check_held_out, check_labels, is_indicator_matrix
 

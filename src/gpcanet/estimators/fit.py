@@ -6,7 +6,6 @@ a time, and X^T F and F W are summed over chunks of rows. Nothing here holds mor
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import tempfile
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..linalg import (
+    column_blocks,
     estimate_trace,
     leading_eigenpairs,
     leading_eigenpairs_of,
@@ -84,7 +84,7 @@ class Fit:
             )
             return Eigenpairs(*found, None)
         M = np.empty((d, d), self.X.dtype)
-        for block in _blocks(d, self._block_size):
+        for block in column_blocks(d, self._block_size):
             M[:, block] = self._products(block)
         return eigenpairs_of(M, k)
 
@@ -136,7 +136,7 @@ class Fit:
         W = W.astype(self.X.dtype, copy=False)
         Z = self._empty_result(W.shape[1])
         n_iter, residual, product = 0, 0.0, 0.0
-        for block in _blocks(W.shape[1], self._block_size):
+        for block in column_blocks(W.shape[1], self._block_size):
             steps, reached, more = self._embed_block(W[:, block], Z[:, block])
             n_iter, product = max(n_iter, steps), product + more
             residual = float(np.maximum(residual, reached))  # keeps a NaN
@@ -259,10 +259,3 @@ def unnamed_array(shape: tuple[int, int], dtype: Any) -> np.ndarray:
             f"no room for {format_bytes(n_bytes, up=True)} of results in {tempfile.gettempdir()} "
             f"({error.strerror}); set TMPDIR to another folder",
         ) from None
-
-
-def _blocks(n_columns: int, block_size: int) -> list[slice]:
-    """Columns in as few blocks as possible, of about equal size."""
-    n_blocks = -(-n_columns // block_size)
-    edges = [n_columns * i // n_blocks for i in range(n_blocks + 1)]
-    return [slice(begin, end) for begin, end in itertools.pairwise(edges)]

@@ -1,4 +1,4 @@
-"""Parts of GPCAClassifier around the embedding: feature scaling, logistic heads, calibration."""
+"""Logistic regressions on embeddings, and the calibration of their probabilities."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize, minimize_scalar
-from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.preprocessing import normalize
 
 from ..linalg import one_blas_thread
 
@@ -31,36 +29,12 @@ SMALLEST_PROBABILITY = 1e-12
 
 
 @dataclass(eq=False)
-class FeatureScaler:
-    """Scales the rows of X: "l2" to unit norm, "tfidf" to tf-idf of unit norm, "none" not at all.
-
-    Stores arrays instead of a scikit-learn object, so that save_model can write it.
-    """
-
-    kind: str
-    inverse_frequencies: np.ndarray | None = None
-
-    def fit(self, X: Any) -> Self:
-        if self.kind == "tfidf":
-            self.inverse_frequencies = TfidfTransformer().fit(X).idf_
-        return self
-
-    def transform(self, X: Any) -> Any:
-        if self.kind == "none":
-            return X
-        if self.inverse_frequencies is not None:
-            frequencies = sp.dia_array((self.inverse_frequencies, 0), shape=(X.shape[1],) * 2)
-            X = sp.csr_array(X @ frequencies.astype(X.dtype))
-        return normalize(X)
-
-
-@dataclass(eq=False)
 class Head:
     """Multinomial logistic regression on an embedding Z, optionally with more columns beside it.
 
     The objective is that of scikit-learn's LogisticRegression. Rows of Z are scaled to unit norm
     each (``unit_rows``) or by one common factor; the other columns have one factor of their own.
-    Like FeatureScaler, a head stores arrays only.
+    A head stores arrays only, so that save_model can write it.
     """
 
     C: float

@@ -17,13 +17,13 @@ from ..utils.tensor_file import read_tensor_file, write_tensor_file
 from ._boosting import BoostedTrees
 from ._ensemble import FittedMember
 from ._model_selection import Candidate
+from ._multilabel import MultiLabelModel
 from ._node_statistics import NodeStatistics
-from ._stacking import FeatureScaling
 from .classifier import GPCAClassifier
+from .feature_scaler import FeatureScaler
 from .gpca import GPCA
-from .heads import FeatureScaler, Head
+from .heads import Head
 from .imputer import GraphImputer
-from .multilabel import MultiLabelModel
 from .regressor import GPCARegressor
 from .training_nodes import TrainingNodes
 
@@ -43,8 +43,7 @@ Estimator = GPCA | GPCAClassifier | GPCARegressor | GraphImputer | MultiLabelMod
 RECORDS = {
     record.__name__: record
     for record in (
-        BoostedTrees, Candidate, FeatureScaler, FeatureScaling, FittedMember, Head, NodeStatistics,
-        TrainingNodes,
+        BoostedTrees, Candidate, FeatureScaler, FittedMember, Head, NodeStatistics, TrainingNodes,
     )
 }  # fmt: skip
 

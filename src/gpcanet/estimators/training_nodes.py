@@ -81,21 +81,31 @@ class TrainingNodes:
         nodes = places if self.nodes is None else places[self.nodes]
         return replace(self, graph=graph, nodes=nodes)
 
+    @property
+    def positions(self) -> np.ndarray:
+        """Positions of the training nodes in the graph."""
+        return np.arange(self.graph.n_nodes) if self.nodes is None else self.nodes
+
+    def labels_of_graph(self) -> np.ndarray:
+        """Labels of all nodes of the graph; ``UNLABELED``, or NaN for targets, if unknown."""
+        n_nodes = self.graph.n_nodes
+        labels = np.full(n_nodes, UNLABELED)
+        if self.labels is not None:
+            if self.labels.ndim == 2:  # targets instead of class codes
+                labels = np.full((n_nodes, self.labels.shape[1]), np.nan)
+            labels[self.positions] = self.labels
+        return labels
+
     def with_training_nodes(
         self, X: np.ndarray | sp.csr_array, nodes: np.ndarray | None
     ) -> tuple[np.ndarray | sp.csr_array, np.ndarray | None, np.ndarray]:
         """Return X, nodes and labels of the given rows, then of all other training rows."""
-        labels = np.full(self.graph.n_nodes, UNLABELED)
-        if self.labels is not None:
-            if self.labels.ndim == 2:  # targets instead of class codes
-                labels = np.full((self.graph.n_nodes, self.labels.shape[1]), np.nan)
-            labels[slice(None) if self.nodes is None else self.nodes] = self.labels
+        labels = self.labels_of_graph()
         if nodes is None:
             return X, None, labels
         if self.X is not None:
-            own = np.arange(self.graph.n_nodes) if self.nodes is None else self.nodes
-            others = ~np.isin(own, nodes)
-            nodes = np.concatenate([nodes, own[others]])
+            others = ~np.isin(self.positions, nodes)
+            nodes = np.concatenate([nodes, self.positions[others]])
             rows = self.X[others].astype(X.dtype)
             if sp.issparse(X):
                 X = sp.vstack([X, sp.csr_array(rows)], format="csr")
@@ -111,9 +121,8 @@ class TrainingNodes:
         Also returns the union, and the positions of ``nodes`` of the other graph in it.
         """
         union = self.graph.union(graph)
-        own = np.arange(self.graph.n_nodes) if self.nodes is None else self.nodes
         places = union.positions(graph.node_ids)
-        return replace(self, graph=union, nodes=own), union, places[nodes]
+        return replace(self, graph=union, nodes=self.positions), union, places[nodes]
 
 
 def check_keep(keep: Any) -> None:
@@ -155,14 +164,12 @@ def join_training_rows(
                 f"training_nodes_.graph.union(graph), or all rows of X"
             )
         known, graph, nodes = training.united_with(graph, nodes)
-    _check_new_nodes(training, known, graph, nodes)
+    _check_new_nodes(training, graph, nodes)
     X, nodes, labels = known.with_training_nodes(X, nodes)
     return JoinedRows(X, graph, nodes, labels)
 
 
-def _check_new_nodes(
-    training: TrainingNodes, known: TrainingNodes, graph: Graph, nodes: np.ndarray
-) -> None:
+def _check_new_nodes(training: TrainingNodes, graph: Graph, nodes: np.ndarray) -> None:
     """Raise if a node that is not in the graph of fit has no row."""
     if graph.n_nodes == training.graph.n_nodes:
         return

@@ -7,7 +7,13 @@ from .eigen import (
     leading_eigenpairs,
     leading_eigenpairs_of,
 )
-from .features import CenteredFeatures, extreme_exponent, row_chunks, times_power_of_two
+from .features import (
+    CenteredFeatures,
+    column_blocks,
+    extreme_exponent,
+    row_chunks,
+    times_power_of_two,
+)
 from .harmonic import HarmonicExtension
 from .interpolation import solutions_by_columns
 from .moments import products_and_rows
@@ -38,6 +44,7 @@ __all__ = [
     "Solution",
     "Solver",
     "choose_method",
+    "column_blocks",
     "estimate_trace",
     "extreme_exponent",
     "fix_signs",

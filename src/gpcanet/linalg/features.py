@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -160,3 +161,10 @@ def row_chunks(n_rows: int, n_columns: int, dtype: Any) -> Iterator[slice]:
     height = max(1, CHUNK_BYTES // (n_columns * np.dtype(dtype).itemsize))
     for begin in range(0, n_rows, height):
         yield slice(begin, min(n_rows, begin + height))
+
+
+def column_blocks(n_columns: int, block_size: int) -> list[slice]:
+    """Slices of columns: as few as possible, of about equal size, at most ``block_size``."""
+    n_blocks = -(-n_columns // block_size)
+    edges = [n_columns * i // n_blocks for i in range(n_blocks + 1)]
+    return [slice(begin, end) for begin, end in itertools.pairwise(edges)]

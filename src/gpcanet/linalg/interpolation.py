@@ -120,11 +120,7 @@ def _products_by_columns(
     n, w = B.shape
     n_points, last_term = len(shares), np.empty_like(B)
     products = np.zeros((n_points, w, w))
-    most = BLOCK_BYTES // ((2 * n_points + TERMS) * n * B.itemsize)
-    columns = max(1, min(w, COLUMNS, most))
-    workspace = Workspace(coefficients, (n, columns), B.dtype)
-    for part in _parts(w, columns):
-        sums, last = _sums_of_series(P, B[:, part], coefficients, workspace)
+    for part, sums, last in _sums_by_columns(P, B, coefficients):
         np.multiply(P.mass[:, None], last, out=last_term[:, part])
         # Only with the columns up to here: the last term of the others is not computed yet.
         done = slice(0, part.stop)
@@ -139,7 +135,6 @@ def _products_by_columns(
             return found
 
         products[:, done, part] = _sum_over_rows(products_of, n)
-        report_progress("solving for all alphas", part.stop, w)
     return products
 
 
@@ -258,17 +253,11 @@ def solutions_by_columns(
     >>> F.round(6).ravel()
     array([1.5, 2.5])
     """
-    n, w = B.shape
     coefficients = series_coefficients(alphas, tol, B.dtype)
-    P = P.for_blocks_of(w)
+    P = P.for_blocks_of(B.shape[1])
     B = P.scaled(P.to_internal(B), 1.0)
-    most = BLOCK_BYTES // ((2 * len(alphas) + TERMS) * n * B.itemsize)
-    columns = max(1, min(w, COLUMNS, most))
-    workspace = Workspace(coefficients, (n, columns), B.dtype)
-    for part in _parts(w, columns):
-        sums, _ = _sums_of_series(P, B[:, part], coefficients, workspace)
+    for part, sums, _ in _sums_by_columns(P, B, coefficients):
         yield part, [P.from_internal(F, B) for F in sums]
-        report_progress("solving for all alphas", part.stop, w)
 
 
 def _lagrange(points: np.ndarray, where: np.ndarray) -> np.ndarray:
@@ -299,6 +288,19 @@ class Workspace:
         for memory in (self.sums, self.terms, self.added):
             size = len(memory) * math.prod(shape)
             yield memory.reshape(-1)[:size].reshape(len(memory), *shape)
+
+
+def _sums_by_columns(
+    P: Propagation, B: np.ndarray, coefficients: np.ndarray
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield columns of B and their ``_sums_of_series``, which are valid until the next ones."""
+    (n, w), n_sums = B.shape, len(coefficients)
+    most = BLOCK_BYTES // ((2 * n_sums + TERMS) * n * B.itemsize)
+    columns = max(1, min(w, COLUMNS, most))
+    workspace = Workspace(coefficients, (n, columns), B.dtype)
+    for part in _parts(w, columns):
+        yield part, *_sums_of_series(P, B[:, part], coefficients, workspace)
+        report_progress("solving for all alphas", part.stop, w)
 
 
 def _sums_of_series(

@@ -24,7 +24,7 @@ from ..utils.checks import check_choice, check_number
 from ..utils.tensor_file import write_tensor_file
 from .models import GCN, GPCANet
 from .tensors import dtype_name
-from .trained_network import TrainedNetwork, uses_labels
+from .trained_network import NO_TRAINING_LABELS, TrainedNetwork, uses_labels
 from .training.checkpoint import describe_model, to_json
 from .training.registry import APPNP, MLP, MODEL_NAMES, build_model, model_arguments
 
@@ -271,10 +271,7 @@ def _check_parts(network: TrainedNetwork, arguments: dict[str, Any]) -> None:
             raise InputError("training_nodes are for a GPCANet with beta > 0 only")
         return
     if not isinstance(known, TrainingNodes) or known.labels is None:
-        raise InputError(
-            "a GPCANet with beta > 0 needs its training labels to predict; give the data it was "
-            "trained on, by TrainedNetwork.of(model, data)"
-        )
+        raise InputError(NO_TRAINING_LABELS)
     is_whole = known.nodes is None and known.labels.shape == (known.graph.n_nodes,)
     if not is_whole or known.labels.dtype.kind != "i":
         raise InputError("training_nodes must have one label for each node of the graph")

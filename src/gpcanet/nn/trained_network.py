@@ -20,6 +20,12 @@ from .models import GPCANet
 from .tensors import check_finite_features, to_feature_tensor
 from .training.data import NodeData, densify_if_needed, prepare_edges, translating_torch_errors
 
+#: Message if a network that needs training labels has none.
+NO_TRAINING_LABELS = (
+    "a GPCANet with beta > 0 needs its training labels to predict; give the data it was trained "
+    "on, by TrainedNetwork.of(model, data)"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
@@ -145,19 +151,14 @@ class TrainedNetwork:
         if not uses_labels(self.model):
             return np.full(graph.n_nodes, UNLABELED)
         if self.training_nodes is None:
-            raise InputError(
-                "a GPCANet with beta > 0 needs its training labels to predict; give the data it "
-                "was trained on, by TrainedNetwork.of(model, data)"
-            )
+            raise InputError(NO_TRAINING_LABELS)
         known = self.training_nodes.in_graph(graph)
         if known is None or known.labels is None:
             raise InputError(
                 "a GPCANet with beta > 0 uses labels of its training graph and cannot predict on "
                 "another graph; give that graph, or train with beta=0"
             )
-        labels = np.full(graph.n_nodes, UNLABELED)
-        labels[slice(None) if known.nodes is None else known.nodes] = known.labels
-        return labels
+        return known.labels_of_graph()
 
     def _check_feature_names(self, data: Any) -> None:
         """Raise if the features are known to be others, or in another order."""

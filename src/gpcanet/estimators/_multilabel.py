@@ -24,34 +24,12 @@ class MultiLabelModel(StackedRidge):
     """Scores of the labels by stacked ridge regressions on the indicators, calibrated.
 
     A logistic regression on the left-out scores of each label turns them into probabilities;
-    ``class_weight`` is that of these regressions, for the classes 0 and 1.
+    the ``class_weight`` of ``fit`` is that of these regressions, for the classes 0 and 1.
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        class_weight: Any = None,
-        alpha: Any = 1.0,
-        feature_scaling: str = "auto",
-        boosting: bool | str = "auto",
-        propagate_residuals: bool | str = "auto",
-        normalization: str = "sym",
-        tol: float | None = None,
-        max_iter: int = 1000,
-        precision: str = "full",
-        memory_limit: int | str | None = None,
-        keep_training_nodes: bool | None = None,
-    ) -> None:
-        super().__init__(
-            n_components, alpha=alpha, feature_scaling=feature_scaling, boosting=boosting,
-            propagate_residuals=propagate_residuals, normalization=normalization, tol=tol,
-            max_iter=max_iter, precision=precision, memory_limit=memory_limit,
-            keep_training_nodes=keep_training_nodes,
-        )  # fmt: skip
-        self.class_weight = class_weight
-
-    def fit(self, X: Any, y: Any, sample_weight: Any, graph: Any, nodes: Any) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any, class_weight: Any, graph: Any, nodes: Any
+    ) -> Self:
         names = getattr(y, "columns", None)
         X, graph, nodes, (y, weights) = self.check_fit(
             X, graph, nodes, y=y, sample_weight=sample_weight
@@ -61,8 +39,7 @@ class MultiLabelModel(StackedRidge):
         scores, left_out = self.fit_targets(X, Y, weights, graph, nodes)
         weights = np.ones(len(Y)) if weights is None else np.asarray(weights)
         fitted = [
-            _calibrate(s, y, weights, self.class_weight)
-            for s, y in zip(left_out.T, Y.T, strict=True)
+            _calibrate(s, y, weights, class_weight) for s, y in zip(left_out.T, Y.T, strict=True)
         ]
         self.slopes_, self.offsets_ = np.array(fitted).T
         self.label_distributions_ = self._probabilities(scores)
@@ -101,7 +78,7 @@ def fit_indicators(
     names = [name for name in MultiLabelModel().get_params() if name in given]
     model = MultiLabelModel(**{name: given[name] for name in names})
     model.set_params(propagate_residuals=classifier.correct)
-    model.fit(X, y, sample_weight, graph, nodes)
+    model.fit(X, y, sample_weight, classifier.class_weight, graph, nodes)
     used = {"boosting": model.boosting_, "correct": model.propagate_residuals_}
     learned = {name: value for name, value in vars(model).items() if name in SHARED_ATTRIBUTES}
     return learned | {

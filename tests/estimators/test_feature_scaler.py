@@ -1,0 +1,34 @@
+"""FeatureScaler against scikit-learn and formulas."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfTransformer
+from truth import random_features
+
+from gpcanet.estimators.feature_scaler import FeatureScaler
+
+COUNTS = np.abs(random_features()).round()
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_columns_of_unit_variance_and_rows_of_unit_norm(is_sparse):
+    X = np.random.default_rng(0).standard_normal((20, 3)) * [1, 100, 0.01] + [0, 5, 1]
+    given_X = sp.csr_array(X) if is_sparse else X
+    expected = {"standard": X / X.std(axis=0), "none": X}
+    expected["l2"] = X / np.linalg.norm(X, axis=1, keepdims=True)
+    for kind, scaled in expected.items():
+        found = FeatureScaler(kind).fit(given_X).transform(given_X)
+        assert sp.issparse(found) == is_sparse
+        np.testing.assert_allclose(found.toarray() if is_sparse else found, scaled, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_tfidf_equals_tfidf_transformer(make, dtype):
+    counts = make(COUNTS.astype(dtype))
+    found = FeatureScaler("tfidf").fit(counts).transform(counts)
+    expected = TfidfTransformer().fit_transform(sp.csr_matrix(counts)).toarray()
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(expected, axis=1), 1, rtol=1e-6)

@@ -215,8 +215,11 @@ def test_property_permuting_rows_and_classes_permutes_the_head(data):
     second = OutputHead.of("logistic", classes[y][rows], train[rows], validation[rows]).fit(
         "a", F[torch.from_numpy(rows)], k, has_bias=True
     )
-    np.testing.assert_allclose(second.weight[:, classes], first.weight, atol=2e-3)
-    np.testing.assert_allclose(second.intercept[classes], first.intercept, atol=2e-3)
+    before, after = (
+        softmax(F.numpy() @ one.weight + one.intercept, axis=1) for one in (first, second)
+    )
+    # L-BFGS stops at a gradient of 1e-4; weights of almost no effect may differ more.
+    np.testing.assert_allclose(after[:, classes], before, atol=5e-3)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from gpcanet.estimators._embeddings import degree_columns
 from gpcanet.estimators._ensemble import is_clearly_better, prior_ratios, with_priors
 from gpcanet.estimators._label_propagation import SMOOTHING_ALPHA, LabelPropagation
 from gpcanet.estimators._model_selection import HeadFitter, stratified_folds
+from gpcanet.linalg.solvers import refinement
 
 # One candidate without temperature: held-out labels do not change the predictions.
 FIXED = {
@@ -116,6 +117,18 @@ def test_predict_on_the_training_graph_equals_transduction(data, y, beta, smooth
         model.classes_[model.label_distributions_.argmax(1)],
     )
     np.testing.assert_allclose(model.label_distributions_.sum(axis=1), 1, atol=1e-6)
+
+
+def test_predict_equals_transduction_if_embeddings_are_solved_in_half_precision(
+    data, y, compiled, monkeypatch
+):
+    monkeypatch.setattr(refinement, "MIXED_BYTES", 0)
+    X = data.X.astype(np.float32)
+    model = GPCAClassifier(8).fit(X, y, graph=data.graph)
+    assert {gpca.precision for gpca in model.gpca_ if gpca.alpha > 0} == {"half"}
+    np.testing.assert_allclose(
+        model.predict_proba(X, graph=data.graph), model.label_distributions_, atol=1e-5
+    )
 
 
 def test_the_mean_of_the_best_members_is_predicted(data, y):

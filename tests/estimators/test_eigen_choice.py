@@ -72,3 +72,20 @@ def test_the_matrix_is_formed_where_lanczos_cannot_be_used(options, n_components
     assert Problem(Parameters(), graph, X, n_components=4).strategy == "lanczos"
     problem = Problem(Parameters(**options), graph, X, n_components=n_components)
     assert problem.strategy == "formed"
+
+
+def test_repeated_eigenvalues_are_found_within_a_memory_limit():
+    """Lanczos may miss some of their eigenvectors; a small matrix is then formed instead."""
+    graph, rng = (
+        Graph.from_edge_index(np.empty((2, 0), int), n_nodes=4_000),
+        np.random.default_rng(0),
+    )
+    X = np.zeros((4_000, 500))
+    for column in range(40):  # 16 equal eigenvalues, then 24 others
+        X[20 * column : 20 * column + 20, column] = 3 if column < 16 else 2
+    X[800:, 40:] = (rng.random((3_200, 460)) < 0.005) * 0.1
+    X = sp.csr_array(X)
+    assert Problem(Parameters(), graph, X, n_components=20).strategy == "lanczos"
+    values = GPCA(20, memory_limit="1GiB").fit(X, graph=graph).eigenvalues_
+    expected = np.linalg.eigvalsh(np.cov(X.toarray().T, ddof=0) * 4_000)[:-21:-1]
+    np.testing.assert_allclose(values, expected, rtol=1e-6)

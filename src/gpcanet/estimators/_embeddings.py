@@ -164,6 +164,7 @@ class EmbeddingGrid:
         P, k = self.propagation, len(found.values)
         if 0 < alpha <= HALF_ALPHA and P.dtype == np.float32 and is_large_block(P, k):
             problem.parameters = replace(problem.parameters, precision="half")
+            gpca.precision = "half"  # predictions use the same solver
         fit = Fit(problem)
         embedding = fit.embed(found.vectors)
         learned = fit.learned(found, embedding)

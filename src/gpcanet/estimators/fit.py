@@ -23,7 +23,7 @@ from ..linalg import (
     row_chunks,
     times_power_of_two,
 )
-from .memory_plan import format_bytes
+from .memory_plan import format_bytes, parse_bytes
 from .problem import Problem
 
 
@@ -74,11 +74,10 @@ class Fit:
         """W, by the strategy of the problem."""
         d, k = self.X.shape[1], self.problem.n_components
         if self.problem.strategy == "lanczos":
-            may_form, tol = self.problem.parameters.memory_limit is None, self.problem.tol
-            advice = (
-                f"use eigen_solver='formed' without memory_limit, which computes a matrix of "
-                f"{d:,} x {d:,} numbers"
-            )
+            limit, tol = self.problem.parameters.memory_limit, self.problem.tol
+            # LAPACK takes about as much memory as four such matrices.
+            may_form = limit is None or 4 * 8 * d * d <= parse_bytes(limit)
+            advice = f"use eigen_solver='formed', which computes a matrix of {d:,} x {d:,} numbers"
             found = leading_eigenpairs_of(
                 self.apply, d, int(k), tol=tol, may_form=may_form, advice=advice
             )

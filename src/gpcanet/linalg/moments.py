@@ -1,7 +1,7 @@
 """X^T F and some rows of F = (I + alpha L)^-1 X for several alphas, without storing any F.
 
 All F are series in the same terms T_t(P) X, so X^T F is a sum of the moments X^T T_t(P) X. Two
-terms are in memory at a time, in half precision if X is in single precision.
+terms are in memory at a time, in half precision if X is in single precision and no alpha is large.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .interpolation import series_coefficients
 from .operators.half_precision import HalfPropagation
 from .operators.propagation import Propagation
 from .parallel import parallel_sum
+from .solvers.base import HALF_ALPHA
 
 
 def products_and_rows(
@@ -30,8 +31,8 @@ def products_and_rows(
 
     Their shapes are (n_alphas, w, w) and (n_alphas, n_rows, w). P has no ghost factor and is
     symmetric. ``rows`` are in ascending order. ``tol`` is the largest error of the series as a
-    function of the eigenvalues of L; in single precision, rounding of the terms to float16 adds
-    to it.
+    function of the eigenvalues of L; in single precision, up to ``HALF_ALPHA``, rounding of the
+    terms to float16 adds to it.
 
     Examples
     --------
@@ -43,7 +44,7 @@ def products_and_rows(
     (array([10.,  9.]), array([3. , 2.5]))
     """
     coefficients = series_coefficients(alphas, tol, P.dtype)
-    if P.dtype == np.float32:
+    if P.dtype == np.float32 and max(alphas) <= HALF_ALPHA:
         # A term may exceed the range of float16 in theory, since P is bounded in the 2-norm only.
         found = _sum_of_terms(HalfPropagation(P), X, shift, coefficients, rows)
         if np.isfinite(found[0]).all():

@@ -221,8 +221,9 @@ def test_guide_to_new_nodes_runs(monkeypatch, tmp_path):
     topics = names["model"].predict(new_papers, graph=new_cites)
     assert topics.tolist() == names["model"].predict(rows, graph=whole)[-2:].tolist()
 
-    papers = names["papers"].assign(label=names["topics"])
-    papers.to_csv("papers.csv", index_label="id")
+    names["papers"].to_csv("papers.csv", index_label="id")
+    labels = {"id": names["papers"].index, "label": names["topics"]}
+    names["pd"].DataFrame(labels).to_csv("topics.csv", index=False)
     new_papers.to_csv("new-papers.csv", index_label="id")
     names["cites"].to_csv("edges.csv", index=False)
     links = {"source": ["g", "g", "h"], "target": ["a", "h", "d"]}

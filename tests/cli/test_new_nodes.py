@@ -58,6 +58,7 @@ def test_embed_writes_the_rows_of_the_new_nodes(gpcanet, kind, beta):
     options = ["--model", "m.safetensors", "-f", "new.csv", "-e", "new-edges.csv"]
     ended = gpcanet("embed", *options, "-o", "z.csv")
     assert ended.code == 0, ended.err
+    assert f"new: 3 new nodes, {len(links)} edges, " in ended.err
     assert "edges name 4 training nodes of the model" in ended.err
     assert ended.out.startswith("3 nodes in 2 dimensions: z.csv (")
     table = pd.read_csv("z.csv")
@@ -130,7 +131,7 @@ def test_new_nodes_need_training_nodes_in_the_model(gpcanet):
     assert gpcanet("embed", *files, "--save-model", "m.safetensors").code == 0
     options = ["-f", "new.csv", "-e", "new-edges.csv"]
     ended = gpcanet("embed", "--model", "m.safetensors", *options, "-o", "z.csv")
-    assert "line 4: node 'blocks-7' is not in new.csv" in ended.complaint
+    assert "line 2: node 'blocks-3' is not in new.csv (4 unknown in all)" in ended.complaint
     advice = "if it is a training node, save the model with --keep-training-nodes"
     assert ended.complaint.endswith(advice)
     ended = gpcanet("embed", *files, "--keep-training-nodes", "-o", "z.csv")

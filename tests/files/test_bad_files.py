@@ -85,6 +85,8 @@ IDS = [
     ("labelled twice, once with nothing", {"labels": "id,label\nx,\nx,red\n"}, r"line 3: node 'x'"),
     ("edge to nowhere", {"edges": EDGES + "\nx,q\n"},
      r"edges\.csv, line 5: node 'q' is not in .*features\.csv \(1 unknown in all\); add it"),
+    ("edges to nowhere", {"edges": EDGES + "\nx,q\nr,x\nx,q\n"},
+     r"edges\.csv, line 5: node 'q' is not in .*features\.csv \(2 unknown in all\); add it"),
     ("label of nobody", {"labels": LABELS + "q,red\n"}, r"labels\.csv, line 4: node 'q' is not in"),
     ("edge beyond the rows", {"features": npy(np.eye(3)), "edges": E3 + "0,3\n"},
      r"edges\.csv, line 4: node 3 is not in .*features\.npy"),

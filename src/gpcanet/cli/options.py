@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError, MissingFeatureError, UnknownNodeError
+from ..graph.assembly import count_of
 from .console import Console
 from .log_file import log_to_file
 from .option_groups import option_names
@@ -219,7 +220,7 @@ class Input:
 
             with console.phase("filling in missing features"):
                 data = fill_missing(data)
-        console.note(f"{data.name}: {data.graph.summary()}, {data.X.shape[1]:,} features")
+        console.note(f"{data.name}: {_sizes(data)}, {count_of(data.X.shape[1], 'feature')}")
         for note in data.notes:
             if note not in console.warned:
                 console.note(note)
@@ -290,3 +291,12 @@ class Input:
         except UnknownNodeError as error:
             advice = f"add it there or use --drop-unknown{error.hint}"
             raise InputError(f"{error.problem}; {advice}") from error
+
+
+def _sizes(data: Dataset) -> str:
+    """Nodes and edges; for new nodes of a model, also those to its training nodes."""
+    if data.neighborhood is None:
+        return data.graph.summary()
+    nodes = count_of(data.graph.n_nodes, "new node")
+    edges = count_of(data.neighborhood.n_edges, "edge")
+    return f"{nodes}, {edges}, {data.graph.n_edges:,} of them between new nodes"

@@ -201,13 +201,17 @@ def _positions(
     found = []
     for ids in columns:
         rows = ids.positions_in(nodes.ids)
-        known = rows >= 0
-        if not known.all() and not drop_unknown:
-            first = int(np.argmax(~known))
-            n_unknown = np.sum(~known)
-            problem = f"{ids.describe(first)} is not in {nodes.path} ({n_unknown} unknown in all)"
-            raise UnknownNodeError(problem, _off_by_one_hint(columns, nodes))
-        found.append((rows, known))
+        found.append((rows, rows >= 0))
+    unknown = [(ids, ~known) for ids, (_, known) in zip(columns, found, strict=True)]
+    unknown = [(ids, missing) for ids, missing in unknown if missing.any()]
+    if unknown and not drop_unknown:
+        first, missing = min(unknown, key=lambda pair: int(pair[1].argmax()))
+        names = [ids.values.to_numpy()[missing] for ids, missing in unknown]
+        problem = (
+            f"{first.describe(int(missing.argmax()))} is not in {nodes.path} "
+            f"({len(np.unique(np.concatenate(names)))} unknown in all)"
+        )
+        raise UnknownNodeError(problem, _off_by_one_hint(columns, nodes))
     return found
 
 

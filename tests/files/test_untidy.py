@@ -4,10 +4,17 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
 from own_files import EDGES, FEATURES, LABELS, Written, load, npy, parquet
+from properties import examples
 
 from gpcanet.errors import DataError
+
+#: Files of one example may overwrite those of another.
+SHARED = [HealthCheck.function_scoped_fixture]
 
 NUMBERED = "id,a,b\n1,1,2\n2,3,4\n3,5,7\n"
 PATH = "source,target\n1,2\n2,3\n"
@@ -68,19 +75,59 @@ def test_versions_are_text(tmp_path):
     assert data.graph.node_ids.tolist() == ["1.0", "1.1", "2.0"]
 
 
-@pytest.mark.parametrize(("dtype", "limit"), [(np.float64, 2**53), (np.float32, 2**24)])
-@pytest.mark.parametrize("name", ["features", "edges"])
-def test_ids_that_floats_have_rounded_are_an_error(tmp_path, dtype, limit, name):
-    ids = np.array([0, 2, 4]) + limit
-    columns = {
-        "features": {"id": ids, "a": [1.0, 2, 3], "b": [2.0, 1, 1]},
-        "edges": {"source": ids[:2], "target": ids[1:]},
-    }
-    assert load(tmp_path, **{k: parquet(**v) for k, v in columns.items()}).graph.n_edges == 2
-    for column in {"id", "source", "target"} & set(columns[name]):
-        columns[name][column] = columns[name][column].astype(dtype)
-    with pytest.raises(DataError, match=rf"integers beyond {limit:,} as .*, which rounds them"):
-        load(tmp_path, **{k: parquet(**v) for k, v in columns.items()})
+def csv_of(**columns):
+    return pd.DataFrame(columns).to_csv(index=False)
+
+
+def dictionary_parquet(**columns):
+    return parquet(**{name: pa.array(v).dictionary_encode() for name, v in columns.items()})
+
+
+@examples(150, suppress_health_check=SHARED)
+@given(
+    form=st.sampled_from([(csv_of, float), (parquet, float), (dictionary_parquet, float),
+                          (parquet, np.float32), (dictionary_parquet, np.float32)]),
+    first=st.integers(-6, 2),
+    sign=st.sampled_from([1, -1]),
+    name=st.sampled_from(["id", "source", "target"]),
+)  # fmt: skip
+def test_ids_written_as_floats_are_the_same_nodes_or_an_error(tmp_path, form, first, sign, name):
+    write, dtype = form
+    limit = 2 ** (np.finfo(dtype).nmant + 1)  # the type skips integers from here on
+    ids = sign * (limit + first + np.arange(5))
+    features = {"id": ids, "a": np.arange(5.0), "b": np.ones(5)}
+    edges = {"source": ids[:-1], "target": ids[1:]}
+    expected = load(tmp_path, features=csv_of(**features), edges=csv_of(**edges))
+    columns = features if name == "id" else edges
+    may_be_rounded = (np.abs(columns[name]) >= limit).any()
+    columns[name] = columns[name].astype(dtype)
+    files = {"features": write(**features), "edges": write(**edges)}
+    if not may_be_rounded:
+        assert facts(load(tmp_path, **files)) == facts(expected)
+        return
+    message = rf"column '{name}' has integers of {limit:,} or more .* which rounds them"
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, **files)
+
+
+@pytest.mark.parametrize(
+    ("types", "limit"), [(("float32", "float64"), 2**24), (("int64", "float64"), 2**53)]
+)
+def test_ids_that_are_rounded_in_one_file_of_a_folder_are_an_error(tmp_path, types, limit):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for name, dtype, ids in zip("ab", types, ([limit + 1, 1], [2, 3]), strict=True):
+        columns = {"id": np.array(ids, dtype), "x": [1.0, 2], "y": [1.0, 1]}
+        parquet(**columns).to(folder / f"{name}.parquet")
+    with pytest.raises(DataError, match=rf"'id' has integers of {limit:,} or more as .* rounds"):
+        load(tmp_path, features=folder, edges=csv_of(source=[1, 2], target=[2, 3]))
+
+
+def test_labels_that_floats_have_rounded_are_an_error(tmp_path):
+    labels = csv_of(id=["x", "y"], label=[2.0**53 - 1, 1])
+    assert load(tmp_path, labels=labels).class_names.tolist() == [1, 2**53 - 1]
+    with pytest.raises(DataError, match=r"'label' has integers of .* or more written as floats"):
+        load(tmp_path, labels=csv_of(id=["x", "y"], label=[2.0**53, 1]))
 
 
 def test_nan_is_a_missing_id(tmp_path):

@@ -53,6 +53,8 @@ _NUMBER_TYPES = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
 class Table:
     """The columns of a file, and the place of every row in it."""
 
+    parts: Sequence[Table] = ()  # the tables of several files
+
     def __init__(
         self,
         path: Path,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from own_files import EDGES, FEATURES, LABELS, Written, load, npy, npz, parquet, sparse_npz
 from properties import examples
@@ -100,6 +100,24 @@ def test_names_of_columns_may_need_quotes(tmp_path, name):
     data = load(tmp_path, features=f'"{quoted}",a\n007,1\n7,2\n', edges="source,target\n007,7\n",
                 id_column=name)  # fmt: skip
     assert data.graph.node_ids.tolist() == ["007", "7"]
+
+
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    suffix=st.sampled_from(["tsv", "csv"]),
+    marks=st.lists(st.sampled_from(["", "", ";", ",", "1,2", ";;"]), min_size=2, max_size=6),
+)
+def test_names_between_tabs_may_contain_other_delimiters(tmp_path, suffix, marks):
+    names = [f"f{mark}{i}" for i, mark in enumerate(marks)]
+    # The delimiter of a CSV is the most frequent one.
+    assume(suffix == "tsv" or max("".join(names).count(mark) for mark in ";,") < len(names))
+    header = "\t".join(["id", *names])
+    rows = "".join("\t".join([node, *"123456"[: len(names)]]) + "\n" for node in NAMES)
+    features = Written(suffix, lambda path: path.write_text(f"{header}\n{rows}"))
+    edges = Written("tsv", lambda path: path.write_text("source\ttarget\tnote;x\nx\ty\t;\n"))
+    data = load(tmp_path, features=features, edges=edges)
+    assert data.feature_names.tolist() == names
+    assert data.graph.n_edges == 1
 
 
 # -- what pandas writes -------------------------------------------------------------------------

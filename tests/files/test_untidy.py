@@ -30,7 +30,7 @@ def facts(data):
 # -- white space --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("space", [" ", "\u00a0", "  \t"])
+@pytest.mark.parametrize("space", [" ", "\u00a0", "  \t", "\t\t"])
 def test_white_space_around_names_and_text_is_not_part_of_it(tmp_path, space):
     def spaced(text):
         rows = [row.split(",") for row in text.splitlines()]
@@ -177,7 +177,7 @@ def test_the_third_column_of_edges_without_a_header_is_noted(tmp_path):
     [
         ({"features": FEATURES.replace(",", ";").replace("1;", "1,5;")},
          "line 2: '1,5' in column 'a' is not a number; write decimal points"),
-        ({"features": "1,5;2;3\n1,5;2;4\n"}, "line 2: '1,5' in column '1,5' is not .*; write"),
+        ({"features": "\n1,5;2;3\n1,5;2;4\n"}, "line 2: '1,5' is not a number; write decimal"),
         ({"edges": 'source,target,weight\nx,y,"0,5"\n'},
          "line 2: '0,5' in column 'weight' is not a number; write decimal points"),
         ({"edges": "source,target,weight\nx,y,heavy\n"},

@@ -44,7 +44,11 @@ _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 
 _COMMA_IN_NUMBER = re.compile(rb"(?<=[0-9]),(?=[0-9])")
 
+_TAB_AT_SEMICOLON = re.compile(rb"\t *;|; *\t")
+
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+,[0-9]+\s*$")
+
+_NO_COMMAS = "write decimal points, and no commas between thousands"
 
 _LIST_TYPES = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _NUMBER_TYPES = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
@@ -186,7 +190,7 @@ class Table:
 def decimal_comma_advice(value: str) -> str | None:
     """What to do about a number with a comma; None for other text."""
     is_number = _DECIMAL_COMMA.match(value)
-    return "write decimal points, and no commas between thousands" if is_number else None
+    return _NO_COMMAS if is_number else None
 
 
 def read_one_table(
@@ -269,12 +273,12 @@ def _range_of(entry: Any) -> range | None:
 
 def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers: bool) -> Table:
     first = _first_row(path)
-    delimiters = "\t" if suffix_of(path) == ".tsv" else ",;\t"
-    if b";" in first and b"," not in _COMMA_IN_NUMBER.sub(b"", first):
-        delimiters = ";"
-    delimiter = max(delimiters, key=lambda mark: len(_cells(path, first, mark)))
+    delimiter = _delimiter(path, first)
     names = _cells(path, first, delimiter)
     has_header = not all(map(_is_number, names))
+    if has_header and all(_is_number(name.replace(",", "")) for name in names):
+        cell = next(name for name in names if not _is_number(name))
+        raise DataError(f"{path}, line {line_of(path, 0)}: {cell!r} is not a number; {_NO_COMMAS}")
     starts_with_numbers = _are_consecutive(names)
     if not has_header and header_may_be_numbers:
         has_header = _is_numbered_header(path, names, delimiter)
@@ -304,6 +308,17 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
         index_names=[""] if names[:1] == [""] else [],
     )
     return table.with_decoded_text()
+
+
+def _delimiter(path: Path, first: bytes) -> str:
+    """The delimiter of a TSV, or the one that divides the first row into most cells."""
+    if suffix_of(path) == ".tsv":
+        return "\t"
+    candidates = ",;\t"
+    if b";" in first and b"," not in _COMMA_IN_NUMBER.sub(b"", first):
+        # Commas between digits are decimal commas, and tabs next to semicolons are white space.
+        candidates = ";" if _TAB_AT_SEMICOLON.search(first) else ";\t"
+    return max(candidates, key=lambda mark: len(_cells(path, first, mark)))
 
 
 def _check_row_lengths(path: Path, delimiter: str, n_columns: int) -> None:

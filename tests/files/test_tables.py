@@ -175,6 +175,23 @@ def test_range_index_in_parquet_is_the_ids(tmp_path, start, step, n, name, order
         assert data.graph.node_ids.tolist() == index.tolist()
 
 
+@pytest.mark.parametrize("id_column", [None, "id"])
+def test_range_index_without_a_name_is_called_id(tmp_path, id_column):
+    frame = pd.DataFrame({"a": [1.0, 2, 3]}, index=pd.RangeIndex(1, 4))
+    edges, labels = "source,target\n1,2\n", parquet(id=[3, 1], label=["r", "g"])
+    options = {"features": pandas_parquet(frame), "edges": edges, "id_column": id_column}
+    for data in (load(tmp_path, **options), load(tmp_path, **options, labels=labels)):
+        assert data.graph.node_ids.tolist() == [1, 2, 3]
+        assert data.feature_names.tolist() == ["a"]
+
+
+def test_range_index_without_a_name_is_not_the_ids_next_to_a_column_of_ids(tmp_path):
+    frame = pd.DataFrame({"node": [3, 2, 1], "a": [1.0, 2, 3]}, index=pd.RangeIndex(1, 4))
+    data = load(tmp_path, features=pandas_parquet(frame), edges="source,target\n1,2\n")
+    assert data.graph.node_ids.tolist() == [3, 2, 1]
+    assert data.feature_names.tolist() == ["a"]
+
+
 def test_range_index_is_used_in_labels_but_not_with_an_id_column(tmp_path):
     index = pd.RangeIndex(1, 4)
     features = parquet(id=[3, 2, 1], a=[1.0, 2, 3])

@@ -44,6 +44,53 @@ def test_white_space_around_names_and_text_is_not_part_of_it(tmp_path, space):
     assert data.feature_names.tolist() == ["a", "b"]
 
 
+COLUMNS = {"id_column": "my key", "label_column": "group", "split_column": "part", "source": "from",
+           "target": "to", "weight": "w"}  # fmt: skip
+
+
+@pytest.mark.parametrize("labels_apart", [False, True])
+def test_columns_may_be_named_exactly_as_in_the_header(tmp_path, labels_apart):
+    def spaced(text):
+        header, rows = text.split("\n", 1)
+        return ",".join(f" {name}  " for name in header.split(",")) + "\n" + rows
+
+    texts = {
+        "features": "my key,a,b,c\nx,1,,red\ny,3,,blue\nz,5,,red\n",
+        "edges": "from,to,w\nx,y,2\ny,z,3\n",
+        "labels": "my key,group,part\nx,r,train\ny,g,test\nz,g,validation\n",
+    }
+    if not labels_apart:
+        rows = [text.splitlines() for text in (texts["features"], texts.pop("labels"))]
+        texts["features"] = "".join(
+            one + other[other.index(",") :] + "\n" for one, other in zip(*rows, strict=True)
+        )
+    expected = load(tmp_path, **texts, **COLUMNS, ignore=["b"], one_hot=["c"])
+    data = load(
+        tmp_path,
+        **{name: spaced(text) for name, text in texts.items()},
+        **{option: f" {name}  " for option, name in COLUMNS.items()},
+        ignore=[" b  "],
+        one_hot=[" c  "],
+    )
+    assert facts(data) == facts(expected)
+    assert data.feature_names.tolist() == ["a", "c=blue", "c=red"]
+    assert data.train.tolist() == expected.train.tolist()
+
+
+def test_an_id_column_of_labels_may_be_named_exactly_as_in_the_header(tmp_path):
+    labels = " my key ,label\nx,red\ny,blue\n"
+    data = load(tmp_path, labels=labels, id_column=" my key ")
+    assert facts(data) == facts(load(tmp_path, labels=LABELS))
+
+
+def test_columns_of_parquet_are_named_with_their_white_space(tmp_path):
+    features = parquet(**{" key ": ["x", "y", "z"], "key": [1.0, 2, 4], "b": [1.0, 0, 0]})
+    data = load(tmp_path, features=features, id_column=" key ")
+    assert data.graph.node_ids.tolist() == ["x", "y", "z"]
+    with pytest.raises(DataError, match="has no column 'b '; it has ' key ', 'key', 'b'"):
+        load(tmp_path, features=features, id_column=" key ", ignore=["b "])
+
+
 def test_a_label_of_white_space_means_unlabelled(tmp_path):
     data = load(tmp_path, labels="id,label\nx,red\ny, \nz,blue \n")
     assert data.class_names.tolist() == ["blue", "red"]
@@ -162,6 +209,24 @@ def test_a_feature_with_the_name_of_an_id_is_noted(tmp_path):
 def test_source_and_target_in_upper_or_lower_case(tmp_path):
     data = load(tmp_path, features=NUMBERED, edges=PATH.replace("source,target", "Source,TARGET"))
     assert facts(data) == facts(load(tmp_path, features=NUMBERED, edges=PATH))
+
+
+@pytest.mark.parametrize(
+    ("names", "parameters"),
+    [
+        ({"source": "from", "target": "From"}, "source and target are both 'From'"),
+        ({"source": "to", "target": "to "}, "source and target are both 'to'"),
+        ({"source": "from", "target": "to", "weight": "From"}, "source and weight are both 'From'"),
+    ],
+)
+def test_two_names_of_the_same_column_are_an_error(tmp_path, names, parameters):
+    with pytest.raises(DataError, match=rf"edges\.csv: {parameters}; name two different columns"):
+        load(tmp_path, features=NUMBERED, edges="From,to\n1,2\n2,3\n", **names)
+
+
+def test_columns_whose_names_differ_in_case_are_two(tmp_path):
+    files = {"features": NUMBERED, "edges": "From,from\n1,2\n2,3\n"}
+    assert load(tmp_path, **files, source="from", target="From").graph.n_edges == 2
 
 
 def test_the_third_column_of_edges_without_a_header_is_noted(tmp_path):

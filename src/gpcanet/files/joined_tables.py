@@ -61,6 +61,7 @@ class JoinedTable(Table):
             has_header=first.has_header if first.is_text else None,
             starts_with_numbers=first.starts_with_numbers,
             index_names=first.index_names,
+            unnamed_index=first.unnamed_index,
             has_lost_index=any(part.has_lost_index for part in parts),
         )
         self.parts = parts

@@ -70,6 +70,7 @@ def read_labels(path: Path, roles: ColumnRoles) -> Labels:
         table = _table_of_label_arrays(path, read_arrays(path), roles)
     elif suffix in TABLE_SUFFIXES:
         table = read_table(path, as_text=lambda name: True)
+        roles = roles.for_table(table)
         if not table.has_header and len(table.names) == 2:
             roles = replace(roles, id=table.names[0], label=table.names[1], split=None)
     else:

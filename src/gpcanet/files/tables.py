@@ -38,6 +38,9 @@ from .text_rows import line_of, nth_row, read_rows
 #: for columns without names. In a narrower table it may also be data.
 NUMBERED_COLUMNS = 3
 
+#: Name of the column in which pandas writes an index without a name to Parquet.
+UNNAMED_INDEX = "__index_level_0__"
+
 _INTEGER = re.compile(r"\s*[0-9]+\s*$")
 
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
@@ -67,10 +70,12 @@ class Table:
         has_header: bool | None = None,
         starts_with_numbers: bool = False,
         index_names: Sequence[str] = (),
+        unnamed_index: str | None = None,
         has_lost_index: bool = False,
     ) -> None:
         self.path = path
         self.index_names = list(index_names)  # columns that are an index of pandas
+        self.unnamed_index = unnamed_index  # the column of an index that has no name in pandas
         self.has_lost_index = has_lost_index  # the metadata has an index for other rows
         self.starts_with_numbers = starts_with_numbers  # the first row is 0, 1, ..., header or not
         self._columns = columns
@@ -246,20 +251,23 @@ def _with_pandas_index(path: Path, columns: Any) -> Table:
     except (ValueError, AttributeError):  # not written by pandas
         stated = []
     names = [name for name in stated if isinstance(name, str) and name in columns.column_names]
+    unnamed = UNNAMED_INDEX if UNNAMED_INDEX in names else None
     for entry in stated:
         index = _range_of(entry)
         if index is None or (index.start, index.step) == (0, 1):
             continue
         if len(index) != columns.num_rows:
             return Table(path, columns, has_lost_index=True)
-        name = entry["name"] if isinstance(entry.get("name"), str) else ""
+        is_named = isinstance(entry.get("name"), str)
+        name = entry["name"] if is_named else "id"
         while name in columns.column_names:
             name += "_"
+        unnamed = unnamed if is_named else name
         columns = columns.append_column(
             name, pa.array(np.arange(index.start, index.stop, index.step))
         )
         names.append(name)
-    return Table(path, columns, index_names=names)
+    return Table(path, columns, index_names=names, unnamed_index=unnamed)
 
 
 def _range_of(entry: Any) -> range | None:
@@ -306,6 +314,7 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
         has_header=has_header,
         starts_with_numbers=starts_with_numbers,
         index_names=[""] if names[:1] == [""] else [],
+        unnamed_index="" if names[:1] == [""] else None,
     )
     return table.with_decoded_text()
 

@@ -397,6 +397,13 @@ def ids_with_fractions(files):
     return files.same((ended, table), files.embed())
 
 
+def rounded_ids(files):
+    edges = files.csv((EDGES.map(IDS.index) + 2**53).astype(float), "rounded.csv")
+    features = X.set_axis(np.arange(N) + 2**53)
+    features = files.csv(features, "large.csv", index_label="id", index=True)
+    return outcome(files.embed(features=features, edges=edges))
+
+
 def other_columns(files):
     model = files.folder / "model.safetensors"
     expected = files.embed("--save-model", model)
@@ -500,6 +507,7 @@ COMMAND = {
         features=f.rewrite(f.features, lambda row: " , ".join(row)),
         edges=f.rewrite(f.edges, lambda row: " ,\t".join(row))), f.embed()),
     "ids of a CSV end": ids_with_fractions,
+    "ids of a CSV are rounded": rounded_ids,
     "numbers have decimal": lambda f: outcome(f.embed(
         features=f.rewrite(f.features, lambda row: ";".join(row).replace(".", ",")))),
     "pandas has written row numbers": lambda f: outcome(f.embed(features=f.csv(

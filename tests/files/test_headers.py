@@ -88,6 +88,27 @@ def test_ambiguous_first_row_raises_data_error(tmp_path, features):
     assert data.graph.n_nodes == features.count("\n")
 
 
+@st.composite
+def number_rows(draw):
+    """Rows of numbers with decimal commas in the first, as text between semicolons or quoted."""
+    number = st.sampled_from(["1,5", "-2,25", "1,234,567", "1.234,5", "2,5e3", "3", "0.5"])
+    n_columns = draw(st.integers(2, 4))
+    row = st.lists(number, min_size=n_columns, max_size=n_columns)
+    first = draw(row.filter(lambda cells: any("," in cell for cell in cells)))
+    rows = [first, *draw(st.lists(row, min_size=1, max_size=4))]
+    if draw(st.booleans()):
+        return "".join(";".join(cells) + "\n" for cells in rows)
+    return "".join(",".join(f'"{cell}"' for cell in cells) + "\n" for cells in rows)
+
+
+@examples(50, suppress_health_check=SHARED)
+@given(rows=number_rows(), file=st.sampled_from(["features", "edges", "labels"]))
+def test_first_row_of_decimal_commas_is_not_a_header(tmp_path, rows, file):
+    files = {"features": npy(np.eye(5)), "edges": "0,1\n", file: rows}
+    with pytest.raises(DataError, match=rf"{file}\.csv, line 1: .* is not a number; write decimal"):
+        load(tmp_path, **files)
+
+
 def test_data_row_read_as_header_is_found_by_the_edges(tmp_path):
     features = "0,1,2\n3,4,5\n6,7,8\n"
     with pytest.raises(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 from own_files import EDGES, FEATURES, LABELS, Written, load, npy, npz, parquet, sparse_npz
 from properties import examples
@@ -102,6 +102,24 @@ def test_names_of_columns_may_need_quotes(tmp_path, name):
     assert data.graph.node_ids.tolist() == ["007", "7"]
 
 
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    suffix=st.sampled_from(["tsv", "csv"]),
+    marks=st.lists(st.sampled_from(["", "", ";", ",", "1,2", ";;"]), min_size=2, max_size=6),
+)
+def test_names_between_tabs_may_contain_other_delimiters(tmp_path, suffix, marks):
+    names = [f"f{mark}{i}" for i, mark in enumerate(marks)]
+    # The delimiter of a CSV is the most frequent one.
+    assume(suffix == "tsv" or max("".join(names).count(mark) for mark in ";,") < len(names))
+    header = "\t".join(["id", *names])
+    rows = "".join("\t".join([node, *"123456"[: len(names)]]) + "\n" for node in NAMES)
+    features = Written(suffix, lambda path: path.write_text(f"{header}\n{rows}"))
+    edges = Written("tsv", lambda path: path.write_text("source\ttarget\tnote;x\nx\ty\t;\n"))
+    data = load(tmp_path, features=features, edges=edges)
+    assert data.feature_names.tolist() == names
+    assert data.graph.n_edges == 1
+
+
 # -- what pandas writes -------------------------------------------------------------------------
 
 NAMES = ["x", "y", "z"]
@@ -155,6 +173,23 @@ def test_range_index_in_parquet_is_the_ids(tmp_path, start, step, n, name, order
     assert (data.graph.node_ids is None) == is_default
     if not is_default:
         assert data.graph.node_ids.tolist() == index.tolist()
+
+
+@pytest.mark.parametrize("id_column", [None, "id"])
+def test_range_index_without_a_name_is_called_id(tmp_path, id_column):
+    frame = pd.DataFrame({"a": [1.0, 2, 3]}, index=pd.RangeIndex(1, 4))
+    edges, labels = "source,target\n1,2\n", parquet(id=[3, 1], label=["r", "g"])
+    options = {"features": pandas_parquet(frame), "edges": edges, "id_column": id_column}
+    for data in (load(tmp_path, **options), load(tmp_path, **options, labels=labels)):
+        assert data.graph.node_ids.tolist() == [1, 2, 3]
+        assert data.feature_names.tolist() == ["a"]
+
+
+def test_range_index_without_a_name_is_not_the_ids_next_to_a_column_of_ids(tmp_path):
+    frame = pd.DataFrame({"node": [3, 2, 1], "a": [1.0, 2, 3]}, index=pd.RangeIndex(1, 4))
+    data = load(tmp_path, features=pandas_parquet(frame), edges="source,target\n1,2\n")
+    assert data.graph.node_ids.tolist() == [3, 2, 1]
+    assert data.feature_names.tolist() == ["a"]
 
 
 def test_range_index_is_used_in_labels_but_not_with_an_id_column(tmp_path):

@@ -4,10 +4,17 @@ import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
 from own_files import EDGES, FEATURES, LABELS, Written, load, npy, parquet
+from properties import examples
 
 from gpcanet.errors import DataError
+
+#: Files of one example may overwrite those of another.
+SHARED = [HealthCheck.function_scoped_fixture]
 
 NUMBERED = "id,a,b\n1,1,2\n2,3,4\n3,5,7\n"
 PATH = "source,target\n1,2\n2,3\n"
@@ -23,7 +30,7 @@ def facts(data):
 # -- white space --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("space", [" ", "\u00a0", "  \t"])
+@pytest.mark.parametrize("space", [" ", "\u00a0", "  \t", "\t\t"])
 def test_white_space_around_names_and_text_is_not_part_of_it(tmp_path, space):
     def spaced(text):
         rows = [row.split(",") for row in text.splitlines()]
@@ -35,6 +42,53 @@ def test_white_space_around_names_and_text_is_not_part_of_it(tmp_path, space):
     data = load(tmp_path, features=features, edges=spaced(EDGES), labels=spaced(LABELS))
     assert facts(data) == facts(expected)
     assert data.feature_names.tolist() == ["a", "b"]
+
+
+COLUMNS = {"id_column": "my key", "label_column": "group", "split_column": "part", "source": "from",
+           "target": "to", "weight": "w"}  # fmt: skip
+
+
+@pytest.mark.parametrize("labels_apart", [False, True])
+def test_columns_may_be_named_exactly_as_in_the_header(tmp_path, labels_apart):
+    def spaced(text):
+        header, rows = text.split("\n", 1)
+        return ",".join(f" {name}  " for name in header.split(",")) + "\n" + rows
+
+    texts = {
+        "features": "my key,a,b,c\nx,1,,red\ny,3,,blue\nz,5,,red\n",
+        "edges": "from,to,w\nx,y,2\ny,z,3\n",
+        "labels": "my key,group,part\nx,r,train\ny,g,test\nz,g,validation\n",
+    }
+    if not labels_apart:
+        rows = [text.splitlines() for text in (texts["features"], texts.pop("labels"))]
+        texts["features"] = "".join(
+            one + other[other.index(",") :] + "\n" for one, other in zip(*rows, strict=True)
+        )
+    expected = load(tmp_path, **texts, **COLUMNS, ignore=["b"], one_hot=["c"])
+    data = load(
+        tmp_path,
+        **{name: spaced(text) for name, text in texts.items()},
+        **{option: f" {name}  " for option, name in COLUMNS.items()},
+        ignore=[" b  "],
+        one_hot=[" c  "],
+    )
+    assert facts(data) == facts(expected)
+    assert data.feature_names.tolist() == ["a", "c=blue", "c=red"]
+    assert data.train.tolist() == expected.train.tolist()
+
+
+def test_an_id_column_of_labels_may_be_named_exactly_as_in_the_header(tmp_path):
+    labels = " my key ,label\nx,red\ny,blue\n"
+    data = load(tmp_path, labels=labels, id_column=" my key ")
+    assert facts(data) == facts(load(tmp_path, labels=LABELS))
+
+
+def test_columns_of_parquet_are_named_with_their_white_space(tmp_path):
+    features = parquet(**{" key ": ["x", "y", "z"], "key": [1.0, 2, 4], "b": [1.0, 0, 0]})
+    data = load(tmp_path, features=features, id_column=" key ")
+    assert data.graph.node_ids.tolist() == ["x", "y", "z"]
+    with pytest.raises(DataError, match="has no column 'b '; it has ' key ', 'key', 'b'"):
+        load(tmp_path, features=features, id_column=" key ", ignore=["b "])
 
 
 def test_a_label_of_white_space_means_unlabelled(tmp_path):
@@ -68,19 +122,59 @@ def test_versions_are_text(tmp_path):
     assert data.graph.node_ids.tolist() == ["1.0", "1.1", "2.0"]
 
 
-@pytest.mark.parametrize(("dtype", "limit"), [(np.float64, 2**53), (np.float32, 2**24)])
-@pytest.mark.parametrize("name", ["features", "edges"])
-def test_ids_that_floats_have_rounded_are_an_error(tmp_path, dtype, limit, name):
-    ids = np.array([0, 2, 4]) + limit
-    columns = {
-        "features": {"id": ids, "a": [1.0, 2, 3], "b": [2.0, 1, 1]},
-        "edges": {"source": ids[:2], "target": ids[1:]},
-    }
-    assert load(tmp_path, **{k: parquet(**v) for k, v in columns.items()}).graph.n_edges == 2
-    for column in {"id", "source", "target"} & set(columns[name]):
-        columns[name][column] = columns[name][column].astype(dtype)
-    with pytest.raises(DataError, match=rf"integers beyond {limit:,} as .*, which rounds them"):
-        load(tmp_path, **{k: parquet(**v) for k, v in columns.items()})
+def csv_of(**columns):
+    return pd.DataFrame(columns).to_csv(index=False)
+
+
+def dictionary_parquet(**columns):
+    return parquet(**{name: pa.array(v).dictionary_encode() for name, v in columns.items()})
+
+
+@examples(150, suppress_health_check=SHARED)
+@given(
+    form=st.sampled_from([(csv_of, float), (parquet, float), (dictionary_parquet, float),
+                          (parquet, np.float32), (dictionary_parquet, np.float32)]),
+    first=st.integers(-6, 2),
+    sign=st.sampled_from([1, -1]),
+    name=st.sampled_from(["id", "source", "target"]),
+)  # fmt: skip
+def test_ids_written_as_floats_are_the_same_nodes_or_an_error(tmp_path, form, first, sign, name):
+    write, dtype = form
+    limit = 2 ** (np.finfo(dtype).nmant + 1)  # the type skips integers from here on
+    ids = sign * (limit + first + np.arange(5))
+    features = {"id": ids, "a": np.arange(5.0), "b": np.ones(5)}
+    edges = {"source": ids[:-1], "target": ids[1:]}
+    expected = load(tmp_path, features=csv_of(**features), edges=csv_of(**edges))
+    columns = features if name == "id" else edges
+    may_be_rounded = (np.abs(columns[name]) >= limit).any()
+    columns[name] = columns[name].astype(dtype)
+    files = {"features": write(**features), "edges": write(**edges)}
+    if not may_be_rounded:
+        assert facts(load(tmp_path, **files)) == facts(expected)
+        return
+    message = rf"column '{name}' has integers of {limit:,} or more .* which rounds them"
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, **files)
+
+
+@pytest.mark.parametrize(
+    ("types", "limit"), [(("float32", "float64"), 2**24), (("int64", "float64"), 2**53)]
+)
+def test_ids_that_are_rounded_in_one_file_of_a_folder_are_an_error(tmp_path, types, limit):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for name, dtype, ids in zip("ab", types, ([limit + 1, 1], [2, 3]), strict=True):
+        columns = {"id": np.array(ids, dtype), "x": [1.0, 2], "y": [1.0, 1]}
+        parquet(**columns).to(folder / f"{name}.parquet")
+    with pytest.raises(DataError, match=rf"'id' has integers of {limit:,} or more as .* rounds"):
+        load(tmp_path, features=folder, edges=csv_of(source=[1, 2], target=[2, 3]))
+
+
+def test_labels_that_floats_have_rounded_are_an_error(tmp_path):
+    labels = csv_of(id=["x", "y"], label=[2.0**53 - 1, 1])
+    assert load(tmp_path, labels=labels).class_names.tolist() == [1, 2**53 - 1]
+    with pytest.raises(DataError, match=r"'label' has integers of .* or more written as floats"):
+        load(tmp_path, labels=csv_of(id=["x", "y"], label=[2.0**53, 1]))
 
 
 def test_nan_is_a_missing_id(tmp_path):
@@ -117,6 +211,24 @@ def test_source_and_target_in_upper_or_lower_case(tmp_path):
     assert facts(data) == facts(load(tmp_path, features=NUMBERED, edges=PATH))
 
 
+@pytest.mark.parametrize(
+    ("names", "parameters"),
+    [
+        ({"source": "from", "target": "From"}, "source and target are both 'From'"),
+        ({"source": "to", "target": "to "}, "source and target are both 'to'"),
+        ({"source": "from", "target": "to", "weight": "From"}, "source and weight are both 'From'"),
+    ],
+)
+def test_two_names_of_the_same_column_are_an_error(tmp_path, names, parameters):
+    with pytest.raises(DataError, match=rf"edges\.csv: {parameters}; name two different columns"):
+        load(tmp_path, features=NUMBERED, edges="From,to\n1,2\n2,3\n", **names)
+
+
+def test_columns_whose_names_differ_in_case_are_two(tmp_path):
+    files = {"features": NUMBERED, "edges": "From,from\n1,2\n2,3\n"}
+    assert load(tmp_path, **files, source="from", target="From").graph.n_edges == 2
+
+
 def test_the_third_column_of_edges_without_a_header_is_noted(tmp_path):
     data = load(tmp_path, features=NUMBERED, edges="1,2,1990\n2,3,1991\n")
     assert any(n.endswith("its columns are source, target and weight") for n in data.notes)
@@ -130,7 +242,7 @@ def test_the_third_column_of_edges_without_a_header_is_noted(tmp_path):
     [
         ({"features": FEATURES.replace(",", ";").replace("1;", "1,5;")},
          "line 2: '1,5' in column 'a' is not a number; write decimal points"),
-        ({"features": "1,5;2;3\n1,5;2;4\n"}, "line 2: '1,5' in column '1,5' is not .*; write"),
+        ({"features": "\n1,5;2;3\n1,5;2;4\n"}, "line 2: '1,5' is not a number; write decimal"),
         ({"edges": 'source,target,weight\nx,y,"0,5"\n'},
          "line 2: '0,5' in column 'weight' is not a number; write decimal points"),
         ({"edges": "source,target,weight\nx,y,heavy\n"},

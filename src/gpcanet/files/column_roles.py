@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import DataError, InputError
 from .tables import Table
@@ -23,9 +23,6 @@ ID_ARRAY_NAMES = ("index", "nodes")
 
 #: Other names that probably mean ids, such as paper_id or userId.
 ID_LIKE = re.compile(r"(^|[ _.-])(id|Id|ID)$|[a-z](Id|ID)$|^(index|Unnamed: 0)$")
-
-#: Names in CSV and Parquet of an index that has no name in pandas.
-UNNAMED_INDEXES = ("", "__index_level_0__")
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,19 @@ class ColumnRoles:
     def is_text(self, name: str) -> bool:
         """Whether a CSV column of this name is read as text: ids, labels, splits, categories."""
         defaults = (*ID_NAMES, *LABEL_NAMES, *SPLIT_NAMES, "")
-        named = (self.id, self.label, self.split, *self.one_hot)
-        return name in named or name.lower() in defaults
+        named = [n for n in (self.id, self.label, self.split, *self.one_hot) if n is not None]
+        return name in (*named, *map(str.strip, named)) or name.lower() in defaults
+
+    def for_table(self, table: Table) -> ColumnRoles:
+        """The roles without white space around names if the table is text, which has none there."""
+        if not table.is_text:
+            return self
+        id_, label, split = (
+            None if name is None else name.strip() for name in (self.id, self.label, self.split)
+        )
+        ignore = tuple(name.strip() for name in self.ignore)
+        one_hot = {name.strip(): known for name, known in self.one_hot.items()}
+        return replace(self, id=id_, label=label, split=split, ignore=ignore, one_hot=one_hot)
 
     def find_id(self, table: Table) -> str | None:
         """The column of node ids; None if there is none, and node i is row i."""
@@ -57,9 +65,11 @@ class ColumnRoles:
             table.column(self.id)
             return self.id
         index = table.index_names
-        found = _columns_called(table, ID_NAMES) or (index if len(index) == 1 else [])
-        similar = [n for n in table.names if ID_LIKE.search(n) and n not in self.ignore]
-        if len(found) == 1 and found[0] in UNNAMED_INDEXES:
+        unnamed = table.unnamed_index
+        called = [name for name in _columns_called(table, ID_NAMES) if name != unnamed]
+        found = called or (index if len(index) == 1 else [])
+        similar = [n for n in table.names if ID_LIKE.search(n) and n not in (*self.ignore, unnamed)]
+        if found == [unnamed]:
             found = [*found, *similar]  # pandas writes row numbers next to a column of ids
         if len(found) == 1:
             return found[0]

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from ..errors import DataError, InputError
 from ..graph.conversion import find_weight_column
 from .arrays import ARRAY_SUFFIXES, read_arrays
+from .column_roles import check_distinct_columns
 from .id_columns import NodeIds, read_ids
 from .joined_tables import read_table
 from .paths import TABLE_SUFFIXES, suffix_of, wrong_format
@@ -34,7 +35,7 @@ def read_edges(path: Path, source: str, target: str, weight: str | None) -> Edge
     """Read edges by node id, or an adjacency matrix with the same rows as the features."""
     suffix = suffix_of(path)
     if suffix in TABLE_SUFFIXES:
-        ends = (source.lower(), target.lower())
+        ends = (source.strip().lower(), target.strip().lower())
         table = read_table(path, as_text=lambda name: name.lower() in ends)
         return _from_table(table, source, target, weight)
     if suffix in ARRAY_SUFFIXES:
@@ -52,7 +53,14 @@ def _from_table(table: Table, source: str, target: str, weight: str | None) -> E
             )
         source, target, *rest = table.names
         weight = rest[0] if rest else None
+    elif table.is_text:  # its names have no white space around them
+        source, target = source.strip(), target.strip()
+        weight = None if weight is None else weight.strip()
     source, target = _find_end(table, source), _find_end(table, target)
+    try:
+        check_distinct_columns({"source": source, "target": target, "weight": weight})
+    except InputError as error:
+        raise DataError(f"{table.path}: {error}") from None
     weight = weight or _find_weight(table.path, table.names)
     weights = None if weight is None else table.numbers(weight)
     ends = read_ids(table, source), read_ids(table, target)

@@ -93,7 +93,7 @@ def read_features(
         raise DataError(f"{path} has no column {named[0]!r} to encode; it is not a table")
     if suffix in TABLE_SUFFIXES:
         table = read_table(path, as_text=roles.is_text, header_may_be_numbers=True)
-        nodes = _from_table(table, roles, labels, keep_missing)
+        nodes = _from_table(table, roles.for_table(table), labels, keep_missing)
     elif suffix in ARRAY_SUFFIXES:
         nodes = _from_arrays(path, roles, labels)
     elif suffix == ".h5ad":

@@ -24,6 +24,9 @@ CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
 
 LARGEST_INTEGER = str(2**63 - 1)
 
+#: An integer of this size or more, written as a float64, may have been rounded.
+ROUNDED_FROM = 2**53
+
 
 @dataclass(frozen=True)
 class NodeIds:
@@ -45,7 +48,11 @@ class NodeIds:
         return self.table.is_text and self._first_non_integer() < 0
 
     def to_integers(self) -> NodeIds:
-        return replace(self, values=self._digits().cast(pa.int64()))
+        digits = self._digits()
+        integers = digits.cast(pa.int64())
+        if digits is not self.values and _any_from(integers, ROUNDED_FROM):
+            raise rounded_integers(self.table, self.name)
+        return replace(self, values=integers)
 
     def positions_in(self, nodes: NodeIds) -> np.ndarray:
         """Position of every id among those of ``nodes``; -1 if it is not there."""
@@ -150,21 +157,44 @@ def nan_as_null(column: Any) -> Any:
 
 
 def to_int64(table: Table, name: str, column: Any) -> Any:
-    """The whole numbers of a column as int64; raise if they do not fit or have been rounded."""
-    stated = table.column(name).type
-    if pa.types.is_floating(stated):
-        exact = 2 ** (np.finfo(stated.to_pandas_dtype()).nmant + 1)
-        if pc.any(pc.greater(pc.abs(column), exact)).as_py():
-            raise DataError(
-                f"{table.path}: column {name!r} has integers beyond {exact:,} as {stated}, which "
-                f"rounds them; write them as integers or text"
-            )
+    """The whole numbers of a column as int64; raise if they do not fit or may be rounded."""
+    for part in (table, *table.parts):  # files of one folder may have several types
+        if name in part.names:
+            _check_floats(part, name)
     try:
         return column.cast(pa.int64())
     except pa.ArrowInvalid:
         raise DataError(
             f"{table.path}: column {name!r} has integers beyond 64 bits; write them as text"
         ) from None
+
+
+def rounded_integers(table: Table, name: str) -> DataError:
+    """The error about integers in a column of text that have been floats."""
+    return DataError(
+        f"{table.path}: column {name!r} has integers of {ROUNDED_FROM:,} or more written as "
+        f"floats, which rounds them; write them as integers"
+    )
+
+
+def _check_floats(table: Table, name: str) -> None:
+    """Raise if a column of floats has integers of a size at which its type skips integers."""
+    column = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not pa.types.is_floating(column.type):
+        return
+    limit = 2 ** (np.finfo(column.type.to_pandas_dtype()).nmant + 1)
+    if _any_from(nan_as_null(column), limit):
+        raise DataError(
+            f"{table.path}: column {name!r} has integers of {limit:,} or more as {column.type}, "
+            f"which rounds them; write them as integers or text"
+        )
+
+
+def _any_from(column: Any, limit: int) -> bool:
+    """Whether a number has this absolute value or a larger one."""
+    return bool(pc.any(pc.greater_equal(pc.abs(column), limit), min_count=0).as_py())
 
 
 def _missing(table: Table, name: str, row: int) -> DataError:

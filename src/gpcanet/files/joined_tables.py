@@ -61,15 +61,16 @@ class JoinedTable(Table):
             has_header=first.has_header if first.is_text else None,
             starts_with_numbers=first.starts_with_numbers,
             index_names=first.index_names,
+            unnamed_index=first.unnamed_index,
             has_lost_index=any(part.has_lost_index for part in parts),
         )
-        self._parts = parts
+        self.parts = parts
         self._ends = np.cumsum([part.n_rows for part in parts])
 
     def place(self, row: int) -> str:
         number = int(np.searchsorted(self._ends, row, side="right"))
-        begin = self._ends[number] - self._parts[number].n_rows
-        return self._parts[number].place(int(row - begin))
+        begin = self._ends[number] - self.parts[number].n_rows
+        return self.parts[number].place(int(row - begin))
 
 
 def _check_same_columns(first: Table, part: Table) -> None:
@@ -99,7 +100,9 @@ def _join(columns: list[Any]) -> Any:
             common = pa.unify_schemas(fields, promote_options="permissive").field(0).type
         except pa.ArrowException:
             common = pa.string()
-        columns = [column.cast(common) for column in columns]
+        # Arrow refuses to round integers; floats of this size are refused if they are ids.
+        is_exact = not pa.types.is_floating(common)
+        columns = [column.cast(common, safe=is_exact) for column in columns]
         types = {common}
     return pa.chunked_array([c for column in columns for c in column.chunks], *types)
 

@@ -23,10 +23,12 @@ from .arrays import ARRAY_SUFFIXES, read_arrays
 from .column_roles import ID_ARRAY_NAMES, ID_NAMES, ColumnRoles
 from .id_columns import (
     CANONICAL_INTEGER,
+    ROUNDED_FROM,
     NodeIds,
     are_whole_numbers,
     nan_as_null,
     read_ids,
+    rounded_integers,
     row_positions,
     to_int64,
 )
@@ -68,6 +70,7 @@ def read_labels(path: Path, roles: ColumnRoles) -> Labels:
         table = _table_of_label_arrays(path, read_arrays(path), roles)
     elif suffix in TABLE_SUFFIXES:
         table = read_table(path, as_text=lambda name: True)
+        roles = roles.for_table(table)
         if not table.has_header and len(table.names) == 2:
             roles = replace(roles, id=table.names[0], label=table.names[1], split=None)
     else:
@@ -181,6 +184,8 @@ def _to_integers_if_canonical(table: Table, name: str, values: np.ndarray) -> np
     are_integers = [re.match(CANONICAL_INTEGER, v) or WHOLE_FLOAT.match(v) for v in known]
     if known and all(are_integers):
         to_integer = {value: int(value.removesuffix(".0")) for value in set(known)}
+        if any(v.endswith(".0") and abs(i) >= ROUNDED_FROM for v, i in to_integer.items()):
+            raise rounded_integers(table, name)
         values[:] = [to_integer.get(value) for value in values]
     elif any("." in v for v in known) and all(re.fullmatch(r"-?[0-9.]+", v) for v in known):
         raise _fractions(table, name)

@@ -138,7 +138,8 @@ def load_files(
         node_labels = read_labels(
             Path(labels), replace(roles, ignore=(), one_hot={}, id_is_optional=True)
         )
-        roles = replace(roles, id_is_optional=node_labels.ids.name == id_column)
+        name = roles.for_table(node_labels.ids.table).id
+        roles = replace(roles, id_is_optional=node_labels.ids.name == name)
     nodes = read_features(
         _as_path(features),
         roles,

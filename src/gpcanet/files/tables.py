@@ -38,13 +38,20 @@ from .text_rows import line_of, nth_row, read_rows
 #: for columns without names. In a narrower table it may also be data.
 NUMBERED_COLUMNS = 3
 
+#: Name of the column in which pandas writes an index without a name to Parquet.
+UNNAMED_INDEX = "__index_level_0__"
+
 _INTEGER = re.compile(r"\s*[0-9]+\s*$")
 
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 
 _COMMA_IN_NUMBER = re.compile(rb"(?<=[0-9]),(?=[0-9])")
 
+_TAB_AT_SEMICOLON = re.compile(rb"\t *;|; *\t")
+
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+,[0-9]+\s*$")
+
+_NO_COMMAS = "write decimal points, and no commas between thousands"
 
 _LIST_TYPES = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 _NUMBER_TYPES = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
@@ -52,6 +59,8 @@ _NUMBER_TYPES = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
 
 class Table:
     """The columns of a file, and the place of every row in it."""
+
+    parts: Sequence[Table] = ()  # the tables of several files
 
     def __init__(
         self,
@@ -61,10 +70,12 @@ class Table:
         has_header: bool | None = None,
         starts_with_numbers: bool = False,
         index_names: Sequence[str] = (),
+        unnamed_index: str | None = None,
         has_lost_index: bool = False,
     ) -> None:
         self.path = path
         self.index_names = list(index_names)  # columns that are an index of pandas
+        self.unnamed_index = unnamed_index  # the column of an index that has no name in pandas
         self.has_lost_index = has_lost_index  # the metadata has an index for other rows
         self.starts_with_numbers = starts_with_numbers  # the first row is 0, 1, ..., header or not
         self._columns = columns
@@ -184,7 +195,7 @@ class Table:
 def decimal_comma_advice(value: str) -> str | None:
     """What to do about a number with a comma; None for other text."""
     is_number = _DECIMAL_COMMA.match(value)
-    return "write decimal points, and no commas between thousands" if is_number else None
+    return _NO_COMMAS if is_number else None
 
 
 def read_one_table(
@@ -240,20 +251,23 @@ def _with_pandas_index(path: Path, columns: Any) -> Table:
     except (ValueError, AttributeError):  # not written by pandas
         stated = []
     names = [name for name in stated if isinstance(name, str) and name in columns.column_names]
+    unnamed = UNNAMED_INDEX if UNNAMED_INDEX in names else None
     for entry in stated:
         index = _range_of(entry)
         if index is None or (index.start, index.step) == (0, 1):
             continue
         if len(index) != columns.num_rows:
             return Table(path, columns, has_lost_index=True)
-        name = entry["name"] if isinstance(entry.get("name"), str) else ""
+        is_named = isinstance(entry.get("name"), str)
+        name = entry["name"] if is_named else "id"
         while name in columns.column_names:
             name += "_"
+        unnamed = unnamed if is_named else name
         columns = columns.append_column(
             name, pa.array(np.arange(index.start, index.stop, index.step))
         )
         names.append(name)
-    return Table(path, columns, index_names=names)
+    return Table(path, columns, index_names=names, unnamed_index=unnamed)
 
 
 def _range_of(entry: Any) -> range | None:
@@ -267,12 +281,12 @@ def _range_of(entry: Any) -> range | None:
 
 def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers: bool) -> Table:
     first = _first_row(path)
-    delimiters = "\t" if suffix_of(path) == ".tsv" else ",;\t"
-    if b";" in first and b"," not in _COMMA_IN_NUMBER.sub(b"", first):
-        delimiters = ";"
-    delimiter = max(delimiters, key=lambda mark: len(_cells(path, first, mark)))
+    delimiter = _delimiter(path, first)
     names = _cells(path, first, delimiter)
     has_header = not all(map(_is_number, names))
+    if has_header and all(_is_number(name.replace(",", "")) for name in names):
+        cell = next(name for name in names if not _is_number(name))
+        raise DataError(f"{path}, line {line_of(path, 0)}: {cell!r} is not a number; {_NO_COMMAS}")
     starts_with_numbers = _are_consecutive(names)
     if not has_header and header_may_be_numbers:
         has_header = _is_numbered_header(path, names, delimiter)
@@ -300,8 +314,20 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
         has_header=has_header,
         starts_with_numbers=starts_with_numbers,
         index_names=[""] if names[:1] == [""] else [],
+        unnamed_index="" if names[:1] == [""] else None,
     )
     return table.with_decoded_text()
+
+
+def _delimiter(path: Path, first: bytes) -> str:
+    """The delimiter of a TSV, or the one that divides the first row into most cells."""
+    if suffix_of(path) == ".tsv":
+        return "\t"
+    candidates = ",;\t"
+    if b";" in first and b"," not in _COMMA_IN_NUMBER.sub(b"", first):
+        # Commas between digits are decimal commas, and tabs next to semicolons are white space.
+        candidates = ";" if _TAB_AT_SEMICOLON.search(first) else ";\t"
+    return max(candidates, key=lambda mark: len(_cells(path, first, mark)))
 
 
 def _check_row_lengths(path: Path, delimiter: str, n_columns: int) -> None:

@@ -138,8 +138,9 @@ def test_text_feature_names_the_option(gpcanet, blocks):
     table = pd.read_csv(features).assign(kind="u")
     table.to_csv("x.csv", index=False)
     ended = gpcanet("embed", "-f", "x.csv", "-e", edges, "-o", "z.csv")
-    assert "'u' in column 'kind' is not a number; correct it, ignore the column, encode it" in (
-        ended.complaint
+    assert (
+        "'u' in column 'kind' is not a number; correct it, ignore the column, one-hot encode it"
+        in (ended.complaint)
     )
 
 

@@ -404,7 +404,8 @@ BAD_CALLS = [
     ("no y", lambda X, y, g: GPCARegressor().fit(X, None, graph=g), r"requires y to be passed"),
     ("wrong length", lambda X, y, g: GPCARegressor().fit(X, y[:7], graph=g),
      r"y has 7 values for 30 rows of X; give one per row, NaN where unknown"),
-    ("text", lambda X, y, g: GPCARegressor().fit(X, ["a"] * 30, graph=g), r"could not convert"),
+    ("text", lambda X, y, g: GPCARegressor().fit(X, ["a"] * 30, graph=g),
+     r"y has the text 'a'; give numbers, NaN where unknown, or use GPCAClassifier"),
     ("only zero weights", lambda X, y, g: GPCARegressor().fit(
         X, np.r_[1.0, np.full(29, np.nan)], np.r_[0.0, np.ones(29)], graph=g),
      r"sample_weight is 0 for all known values of a target"),

@@ -247,7 +247,7 @@ def test_the_third_column_of_edges_without_a_header_is_noted(tmp_path):
          "line 2: '0,5' in column 'weight' is not a number; write decimal points"),
         ({"edges": "source,target,weight\nx,y,heavy\n"},
          "line 2: 'heavy' in column 'weight' is not a number; correct it$"),
-        ({"edges": "from,to\nx,y\n"}, "name the columns of both nodes as source and target$"),
+        ({"edges": "from,to\nx,y\n"}, "give the names of the source and the target column$"),
         ({"features": "# exported today\n" + FEATURES},
          "line 2: 3 cells, but the first row has 1; correct one of them$"),
         ({"features": npy(np.ones(3))}, r"features of shape \(3,\) must be a matrix$"),

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError, MissingFeatureError, UnknownNodeError
-from ..graph.assembly import count_of
 from .console import Console
 from .log_file import log_to_file
 from .option_groups import option_names
@@ -220,7 +219,7 @@ class Input:
 
             with console.phase("filling in missing features"):
                 data = fill_missing(data)
-        console.note(f"{data.name}: {_sizes(data)}, {count_of(data.X.shape[1], 'feature')}")
+        console.note(f"{data.name}: {_sizes(data)}")
         for note in data.notes:
             if note not in console.warned:
                 console.note(note)
@@ -294,9 +293,12 @@ class Input:
 
 
 def _sizes(data: Dataset) -> str:
-    """Nodes and edges; for new nodes of a model, also those to its training nodes."""
+    """Nodes, edges and features; for new nodes of a model, also edges to its training nodes."""
+    from ..graph.assembly import count_of
+
+    features = count_of(data.X.shape[1], "feature")
     if data.neighborhood is None:
-        return data.graph.summary()
+        return f"{data.graph.summary()}, {features}"
     nodes = count_of(data.graph.n_nodes, "new node")
     edges = count_of(data.neighborhood.n_edges, "edge")
-    return f"{nodes}, {edges}, {data.graph.n_edges:,} of them between new nodes"
+    return f"{nodes}, {edges}, {data.graph.n_edges:,} of them between new nodes, {features}"

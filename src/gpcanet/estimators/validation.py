@@ -172,6 +172,17 @@ def is_indicator_matrix(y: Any) -> bool:
     return len(shape) == 2 and shape[1] > 1
 
 
+def _check_no_text(y: Any) -> None:
+    values = np.asarray(y)
+    if values.dtype.kind in "OUS":
+        text = next((value for value in values.ravel() if isinstance(value, str)), None)
+        if text is not None:
+            raise InputError(
+                f"y has the text {str(text)!r}; give numbers, NaN where unknown, or use "
+                f"GPCAClassifier for classes"
+            )
+
+
 def check_targets(y: Any, n_rows: int) -> np.ndarray:
     """Return numeric targets as a float64 array of shape (n_rows, n_targets), NaN where unknown.
 
@@ -182,6 +193,7 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
         y = np.ma.filled(y.astype(np.float64), np.nan)
     if sp.issparse(y):
         y = y.toarray()
+    _check_no_text(y)
     if hasattr(y, "to_numpy"):  # pandas' own missing values become NaN
         y = y.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(y, "iloc") else y.to_numpy()
     with as_user_errors():

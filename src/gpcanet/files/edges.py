@@ -80,7 +80,7 @@ def _find_end(table: Table, name: str) -> str:
     alike = [other for other in table.names if other.lower() == name.lower()]
     if name not in alike and len(alike) == 1:
         return alike[0]
-    table.column(name, "; name the columns of both nodes as source and target")
+    table.column(name, "; give the names of the source and the target column")
     return name
 
 

@@ -172,7 +172,7 @@ class Table:
     def _not_numbers(self, name: str, column: Any, are_features: bool) -> DataError:
         advice = "correct it"
         if are_features:
-            advice += ", ignore the column, encode it (one_hot), or name it as the label"
+            advice += ", ignore the column, one-hot encode it, or name it as the label"
         text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         if not (text and self.is_text):
             return DataError(

@@ -43,6 +43,9 @@ def run(config: Config) -> dict[str, Any]:
         }
     finally:
         shutil.rmtree(folder)
+    checksums = {name: found["checksum"] for name, found in methods.items() if "checksum" in found}
+    if len(set(checksums.values())) > 1:
+        raise RuntimeError(f"the methods found different positions: {checksums}")
     return {"nodes": n_nodes, "edges": n_edges, "workers": WORKERS, "methods": methods}
 
 

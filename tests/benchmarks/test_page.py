@@ -435,6 +435,16 @@ def test_page_of_a_single_part(part):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()}) == 1
 
 
+def test_the_page_states_equal_positions_only_if_both_methods_ran():
+    results = artificial()["id_mapping"]
+    assert "same positions" not in page({"id_mapping": results})
+    methods = results["results"]["methods"]
+    methods["Dask DataFrame"] = {"skipped": "dask is not installed"}
+    assert "same positions" not in page({"id_mapping": results})
+    methods["Dask DataFrame"] = methods["sorted keys"]
+    assert "\nBoth gave the same positions. Memory is" in page({"id_mapping": results})
+
+
 def test_failed_generation_is_shown():
     results = artificial()
     results["generate"]["results"] = {"columns": 3, "failed": "was killed"}

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -71,14 +70,10 @@ def in_process(main, program, capsys, monkeypatch):
         monkeypatch.setattr(sys, "argv", [program, *map(str, args)])
         capsys.readouterr()
         code = 0
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             main()
         except SystemExit as ending:
             code = ending.code or 0
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
         out, err = capsys.readouterr()
         return Ended(code, out, err, program)
 

@@ -290,6 +290,29 @@ def test_interrupt_is_reported(gpcanet, monkeypatch):
     assert not Path("z.csv").exists()
 
 
+def test_interrupt_that_a_library_turned_into_another_error(gpcanet, monkeypatch):
+    def fit_transform(*_, **__):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            raise OSError("cancelled") from None
+
+    monkeypatch.setattr("gpcanet.estimators.gpca.GPCA.fit_transform", fit_transform)
+    ended = gpcanet(*write_small(), "-q")
+    assert (ended.code, ended.err) == (130, "gpcanet: interrupted; no incomplete file was left\n")
+
+
+def test_the_process_of_the_caller_gets_its_signals_back(gpcanet):
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = [signal.getsignal(number) for number in numbers]
+    for arguments, code in (["--version"], 0), (["embed", "nothing"], 2):
+        assert gpcanet(*arguments).code == code
+        assert [signal.getsignal(number) for number in numbers] == before
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
 def test_signals_leave_the_old_output_and_no_temporary_file():
     args = [str(Path(arg).absolute()) if arg.endswith(".csv") else arg for arg in write_small()]
     running = {}

@@ -137,10 +137,12 @@ def test_a_stopped_build_is_resumed(gpcanet, monkeypatch, scheduler):
         return compute(client, what, function, arguments, **options)
 
     monkeypatch.setattr(runs, "compute", stop)
-    assert gpcanet(*command).code == 130
+    ended = gpcanet(*command)
+    message = "gpcanet: interrupted; the same command with --resume continues it\n"
+    assert (ended.code, ended.err) == (130, message)
     assert not Path("s/store").exists()
     monkeypatch.setattr(runs, "compute", note)
-    assert gpcanet(*command).code == 0
+    assert gpcanet(*command, "--resume").code == 0
     assert (started["reading features"], started["reading edges"]) == (0, 0)
     assert (started["joining edges"], started["joining features"]) == (2, 3)
     assert len(read("out")[0]) == 300

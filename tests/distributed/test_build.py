@@ -1,24 +1,36 @@
 """A store built from directories of Parquet equals what the local command reads."""
 
+import errno
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import warnings
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from properties import examples
 from test_store import flip
 
-from gpcanet.distributed import build, build_store
+from gpcanet.distributed import build, build_store, run
 from gpcanet.distributed.build import parquet_parts
-from gpcanet.errors import DataError, DataWarning, InputError, UnknownNodeError
+from gpcanet.distributed.run import WorkerError
+from gpcanet.errors import (
+    DataError,
+    DataWarning,
+    InputError,
+    OutputExistsError,
+    UnknownNodeError,
+)
 from gpcanet.files import load_files
 
 N_NODES = 30
@@ -216,14 +228,15 @@ def check_build_is_resumed(client, tmp_path, paths, built, monkeypatch, n_record
     kill_build(client, tmp_path / "new", paths, n_records)
     if (tmp_path / "new" / "store").exists():  # it was complete before it could be killed
         return
-    earlier, later, move = records_of(tmp_path / "new"), {}, build.move_folder
-    assert len(earlier) >= n_records
+    earlier, later, remove = records_of(tmp_path / "new"), {}, build.remove_folder
+    if not (tmp_path / "new" / ".store.build" / "store").exists():
+        assert len(earlier) >= n_records
 
-    def move_and_note(*folders):
+    def remove_and_note(folder):  # before the files are moved
         later.update(records_of(tmp_path / "new"))
-        move(*folders)
+        remove(folder)
 
-    monkeypatch.setattr(build, "move_folder", move_and_note)
+    monkeypatch.setattr(build, "remove_folder", remove_and_note)
     assert resume() == expected
     for path, before in earlier.items():
         assert (later[path].st_ino, later[path].st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
@@ -236,7 +249,6 @@ def test_a_killed_build_is_resumed(client, tmp_path, paths, built, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", range(20))
-@pytest.mark.filterwarnings("ignore:.*is missing; it is computed again")  # files that had moved
 def test_a_build_killed_at_random(client, tmp_path, paths, built, monkeypatch, moment):
     n_records = int(np.random.default_rng(moment).integers(0, 27))
     check_build_is_resumed(client, tmp_path, paths, built, monkeypatch, n_records)
@@ -249,10 +261,10 @@ def test_a_stopped_build_is_used_only_for_the_same_files(
 
     complete = build.Run.complete
 
-    def stop(run, what, *arguments):
+    def stop(tasks, what, *arguments):
         if what == "joining edges":
             raise KeyboardInterrupt
-        return complete(run, what, *arguments)
+        return complete(tasks, what, *arguments)
 
     monkeypatch.setattr(build.Run, "complete", stop)
     with pytest.raises(KeyboardInterrupt):
@@ -275,3 +287,138 @@ def test_a_stopped_build_is_used_only_for_the_same_files(
     changed = resume()
     assert changed.keys() == expected.keys()
     assert changed["X2.npy"] != expected["X2.npy"]
+
+
+def hidden_files(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+
+
+def test_errors_of_the_user_leave_nothing(client, tmp_path, paths):
+    change(paths["features"] / "p2.parquet", x4=np.full(10, 1e6, np.float32))
+    for options, message in (
+        ({"dtype": np.float16}, "features are too large for float16"),
+        ({"columns_per_block": 0}, "columns_per_block=0 must be at least 1; the default is 32"),
+        ({"weight": "cost"}, "has no column 'cost'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            build_store(tmp_path / "store", **paths, client=client, **options)
+        assert hidden_files(tmp_path) == []
+
+
+def test_a_build_without_memory_is_kept(client, built, tmp_path, monkeypatch):
+    resume, expected = built
+
+    def fail(tasks, what, *_):
+        raise WorkerError(f"{what}: a worker has not enough memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build.Run, "complete", fail)
+        with pytest.raises(WorkerError):
+            resume()
+    assert hidden_files(tmp_path / "new") == [".store.build"]
+    assert resume() == expected
+
+
+@pytest.mark.parametrize("number", range(1, 9, 3))
+def test_a_build_stopped_while_its_files_are_moved(built, monkeypatch, number):
+    resume, expected = built
+    rename, targets = os.rename, []
+
+    def stop(source, target):
+        targets.append(target)
+        if len(targets) == number:
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build.os, "rename", stop)
+        with pytest.raises(KeyboardInterrupt):
+            resume()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert resume() == expected
+
+
+def test_a_build_killed_after_the_move_leaves_nothing_for_good(built, tmp_path, monkeypatch):
+    resume, expected = built
+    new = tmp_path / "new"
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "remove_scratch", stop)
+        with pytest.raises(KeyboardInterrupt):
+            resume()
+    assert hidden_files(new) == [".store.build"]
+    with FileLock(new / ".store.build" / "lock"), pytest.raises(OutputExistsError):
+        resume()
+    assert hidden_files(new) == [".store.build"]
+    with pytest.raises(OutputExistsError):
+        resume()
+    assert [path.name for path in new.iterdir()] == ["store"]
+    assert {path.name: path.read_bytes() for path in (new / "store").iterdir()} == expected
+
+
+def test_files_of_a_stopped_build_are_kept_beside_another_store(built, tmp_path, monkeypatch):
+    resume, expected = built
+    move = build.move_folder
+
+    def create_and_move(part, output):
+        output.mkdir()
+        (output / "file").touch()
+        move(part, output)
+
+    monkeypatch.setattr(build, "move_folder", create_and_move)
+    with pytest.raises(DataError, match=r"was created meanwhile; the result is in .*build/store"):
+        resume()
+    with pytest.raises(OutputExistsError):
+        resume()
+    part = tmp_path / "new" / ".store.build" / "store"
+    assert {path.name: path.read_bytes() for path in part.iterdir()} == expected
+
+
+@pytest.mark.parametrize("moment", ["rmtree", "rmdir"])
+def test_a_folder_in_which_another_build_begins_is_kept(built, tmp_path, monkeypatch, moment):
+    resume, expected = built
+    scratch = tmp_path / "new" / ".store.build"
+    other = FileLock(scratch / "lock", timeout=0)
+    owner = run.shutil if moment == "rmtree" else Path
+    remove = getattr(owner, moment)
+
+    def begin_and_remove(folder, *args, **options):
+        if moment == "rmtree":
+            remove(folder, *args, **options)
+        with suppress(Timeout):
+            scratch.mkdir(exist_ok=True)
+            other.acquire()
+            (scratch / "file").touch()
+        if moment == "rmdir":
+            remove(folder)
+
+    def note(*folders):
+        move(*folders)
+        monkeypatch.setattr(owner, moment, begin_and_remove)
+
+    move = build.move_folder
+    monkeypatch.setattr(build, "move_folder", note)
+    assert resume() == expected
+    assert other.is_locked == (moment == "rmdir")
+    assert scratch.exists() == other.is_locked
+    if other.is_locked:
+        assert sorted(path.name for path in scratch.iterdir()) == ["file", "lock"]
+        other.release()
+
+
+def test_a_folder_that_cannot_be_removed_is_an_error(tmp_path, monkeypatch):
+    attempts = []
+
+    def rmtree(folder):
+        attempts.append(folder)
+        raise OSError(errno.ENOTEMPTY, "Directory not empty", str(folder))
+
+    monkeypatch.setattr(run, "REMOVAL_TIMEOUT", 0.2)
+    monkeypatch.setattr(run.shutil, "rmtree", rmtree)
+    with pytest.raises(OSError, match="Directory not empty"):
+        run.remove_folder(tmp_path)
+    assert 2 <= len(attempts) <= 6

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from distributed import Client, LocalCluster, Nanny
+from distributed import Client, LocalCluster, Nanny, nanny
 from namespaces import needs_file_systems, with_file_system
 from test_store import make_dataset
 
@@ -129,4 +129,23 @@ def test_no_process_is_left(monkeypatch, gives_up):
             monkeypatch.setattr(Nanny, "kill", kill)
         os.kill(pid, signal.SIGKILL)
         time.sleep(0.5)
+    assert [child for child in multiprocessing.active_children() if child not in others] == []
+
+
+def test_no_process_is_left_after_a_failed_start(monkeypatch):
+    """A worker whose start fails and that does not end in time, either."""
+    others = multiprocessing.active_children()
+    start = nanny.WorkerProcess.start
+
+    async def fail(self):
+        await start(self)
+        raise OSError("no worker")
+
+    async def kill(*_):
+        raise TimeoutError
+
+    monkeypatch.setattr(nanny.WorkerProcess, "start", fail)
+    monkeypatch.setattr(Nanny, "kill", kill)
+    with pytest.raises(RuntimeError, match="Nanny failed to start"), local_cluster(1):
+        pass
     assert [child for child in multiprocessing.active_children() if child not in others] == []

@@ -9,6 +9,7 @@ from .signals import (
     INTERRUPTED_MESSAGE,
     catch_signals,
     ignore_signals,
+    restore_signals,
     was_interrupted,
 )
 
@@ -25,5 +26,6 @@ def main() -> None:
             raise
         ignore_signals()
         print(f"gpcanet: {INTERRUPTED_MESSAGE}", file=sys.stderr)
+        restore_signals()
         sys.exit(INTERRUPTED)
     run()

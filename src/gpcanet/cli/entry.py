@@ -17,8 +17,9 @@ from .log_file import logger, stop_logging
 from .signals import (
     INTERRUPTED,
     INTERRUPTED_MESSAGE,
+    RESUMABLE_MESSAGE,
     catch_signals,
-    ignore_signals,
+    restore_signals,
     was_interrupted,
 )
 
@@ -54,7 +55,7 @@ def run_app(app: typer.Typer, program: str) -> None:
         if app(standalone_mode=False) == INTERRUPTED:  # typer caught the KeyboardInterrupt
             raise KeyboardInterrupt
     except KeyboardInterrupt:
-        _exit(program, INTERRUPTED_MESSAGE, INTERRUPTED, "Interrupted")
+        _exit_interrupted(program)
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else program
         message = f"{error.format_message().rstrip('.?')}; see {command} --help"
@@ -62,6 +63,8 @@ def run_app(app: typer.Typer, program: str) -> None:
             message += ", and put a pattern of files in quotes"
         _exit(program, message, BAD_INPUT, "UsageError")
     except (UserError, OSError) as error:
+        if was_interrupted():  # a library turned the Interrupt into an OSError
+            _exit_interrupted(program)
         if "GPCANET_DEBUG" in os.environ:
             raise
         _exit(program, describe(error), BAD_INPUT, type(error).__name__)
@@ -70,7 +73,7 @@ def run_app(app: typer.Typer, program: str) -> None:
         _exit(program, message, BAD_INPUT, "MemoryError")
     except Exception as error:
         if was_interrupted():
-            _exit(program, INTERRUPTED_MESSAGE, INTERRUPTED, "Interrupted")
+            _exit_interrupted(program)
         # Python has no type of its own for these.
         if str(error) == "can't start new thread" or "failed to map segment" in str(error):
             message = "the system allows no more threads or memory; raise its limits"
@@ -80,7 +83,7 @@ def run_app(app: typer.Typer, program: str) -> None:
         raise
     finally:
         stop_logging()
-        ignore_signals()
+        restore_signals()
 
 
 def describe(error: Exception) -> str:
@@ -113,6 +116,12 @@ def _check_address_space() -> None:
                 f"the limit of {limit >> 20} MiB on address space is too small to load numerical "
                 f"libraries; raise it to {SMALLEST_ADDRESS_SPACE >> 20} MiB or more (ulimit -v)"
             )
+
+
+def _exit_interrupted(program: str) -> None:
+    is_resumable = any(argument.split("=")[0] == "--scratch" for argument in sys.argv)
+    message = RESUMABLE_MESSAGE if is_resumable else INTERRUPTED_MESSAGE
+    _exit(program, message, INTERRUPTED, "Interrupted")
 
 
 def _exit(program: str, message: str, code: int, kind: str) -> None:

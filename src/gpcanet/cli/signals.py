@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 from typing import Any
 
@@ -9,9 +10,15 @@ INTERRUPTED = 128 + signal.SIGINT
 
 INTERRUPTED_MESSAGE = "interrupted; no incomplete file was left"
 
+#: Message of commands with a scratch folder, whose files are kept.
+RESUMABLE_MESSAGE = "interrupted; the same command with --resume continues it"
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _received: list[int] = []
+
+#: The handlers that a command replaced.
+_replaced: dict[int, Any] = {}
 
 
 class Interrupt(KeyboardInterrupt):
@@ -26,7 +33,9 @@ def catch_signals() -> None:
     """Raise an Interrupt for each signal, unless the command was started to ignore it."""
     _received.clear()
     for number in _SIGNALS:
-        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+        handler = signal.getsignal(number)
+        if handler in (signal.SIG_DFL, signal.default_int_handler):
+            _replaced[number] = handler
             signal.signal(number, _raise_interrupt)
 
 
@@ -39,6 +48,14 @@ def ignore_signals() -> None:
     """Let the command end with its exit code: everything is written."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+
+
+def restore_signals() -> None:
+    """Restore the handlers, for a process that goes on; while Python ends, signals are ignored."""
+    atexit.unregister(ignore_signals)
+    atexit.register(ignore_signals)  # as the last function, which is called first
+    while _replaced:
+        signal.signal(*_replaced.popitem())
 
 
 def _raise_interrupt(number: int, _: Any) -> None:

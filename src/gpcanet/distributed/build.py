@@ -6,22 +6,34 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 from distributed import Client
+from filelock import FileLock, Timeout
 
 from .. import __version__
-from ..errors import DataError
+from ..errors import DataError, UserError
 from ..files.column_roles import ColumnRoles
 from ..graph.stored import stored_ids
 from ..utils.array_files import Entry, open_array
+from ..utils.checks import check_number
 from . import build_tasks
 from .build_tasks import LABEL_TYPE, Build, FeaturePart
-from .run import Run, move_folder, remove_folder
+from .run import (
+    LOCK,
+    RUN_FILE,
+    Run,
+    WorkerError,
+    move_folder,
+    remove_folder,
+    remove_scratch,
+)
 from .store import Store
+from .tasks import record_path
 from .writing import (
     COLUMNS_PER_BLOCK,
     check_dtype,
@@ -78,7 +90,13 @@ def build_store(
     >>> with local_cluster(2) as client:  # doctest: +SKIP
     ...     store = build_store("store", "papers", "citations", client=client)
     """
-    path = check_new_folder(folder).absolute()
+    path = Path(folder).absolute()
+    scratch = path.with_name(f".{path.name}.build")
+    if path.exists():
+        _remove_leftover(scratch)
+    check_new_folder(folder)
+    advice = f"the default is {COLUMNS_PER_BLOCK}"
+    check_number("columns_per_block", columns_per_block, 1, integer=True, advice=advice)
     files = {
         "features": parquet_parts(features),
         "edges": parquet_parts(edges),
@@ -93,18 +111,28 @@ def build_store(
         "options": json.loads(json.dumps(options, default=vars)),
         "entries": ENTRIES_PER_SHARD,
     }
-    scratch = path.with_name(f".{path.name}.build")
     with Run(client, scratch, identity, resume=True, replace=True) as run:
         run.verify_earlier()
         try:
             builder = _Builder(run, Build(run.folder, *options), Path(edges))
             builder.run(scratch / "store", path.name, files)
-        except DataError:  # the Parquet files have to change, and with them all tasks
-            remove_folder(scratch)
+        except WorkerError:
             raise
+        except UserError:  # files or arguments have to change, and with them all tasks
+            with suppress(OSError):
+                remove_scratch(scratch)
+            raise
+        (scratch / RUN_FILE).unlink()
         move_folder(scratch / "store", path)
-        remove_folder(scratch)
+        remove_scratch(scratch)
     return Store.open(path)
+
+
+def _remove_leftover(scratch: Path) -> None:
+    """Remove the scratch folder of a build that was killed after its store had been moved."""
+    if scratch.is_dir() and not any((scratch / name).exists() for name in (RUN_FILE, "store")):
+        with suppress(Timeout), FileLock(scratch / LOCK, timeout=0):
+            remove_scratch(scratch)
 
 
 def _state(path: Path) -> list[Any]:
@@ -144,7 +172,7 @@ class _Builder:
         jobs = {name: (name, function, self.build, *args) for name, args in arguments.items()}
         return [r["result"] for r in self.tasks.complete(what, build_tasks.recorded, jobs)]
 
-    def run(self, folder: Path, name: str, files: dict[str, list[Path]]) -> None:
+    def run(self, folder: Path, store_name: str, files: dict[str, list[Path]]) -> None:
         found = self.compute(
             "reading features", build_tasks.store_features, _numbered("features", files["features"])
         )
@@ -160,14 +188,16 @@ class _Builder:
         arrays |= labels
         remove_folder(folder)
         folder.mkdir()
-        for entry in arrays.values():
+        for name, entry in arrays.items():
+            # If the build is stopped now, the array is joined again.
+            record_path(self.build.folder, name).unlink(missing_ok=True)
             os.rename(self.build.folder / entry["file"], folder / entry["file"])
         write_store_manifest(
             folder,
             arrays,
             sums=np.sum([part.sums for part in parts], axis=0),
             largest=max(part.largest for part in parts),
-            name=name,
+            name=store_name,
             feature_names=parts[0].names,
             class_names=class_names,
             notes=notes,

@@ -65,6 +65,7 @@ def reaped_workers() -> Iterator[type[Nanny]]:
                 pids.add(self.pid)
 
         async def kill(self, timeout: float = 5, reason: str = "nanny-kill") -> None:
+            pids.add(self.pid)  # close() forgets the process, also after a start that failed
             with suppress(TimeoutError):  # it would keep the cluster from closing
                 await super().kill(timeout, reason)
 

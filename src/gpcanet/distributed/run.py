@@ -8,6 +8,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,8 +26,18 @@ from .store import Store
 #: File with the parameters, the store and the plan of the run in a scratch folder.
 RUN_FILE = "run.json"
 
+#: File that a running process locks in its scratch folder.
+LOCK = "lock"
+
 #: Number of shards of a store that one task verifies.
 SHARDS_PER_TASK = 4
+
+#: Seconds in which a folder has to be removed.
+REMOVAL_TIMEOUT = 5
+
+
+class WorkerError(InputError):
+    """A worker died or ran out of memory; the run can be resumed with other workers."""
 
 
 class Run:
@@ -64,7 +75,7 @@ class Run:
         self.identity = json.loads(json.dumps(identity))
         self.name = digest(self.identity)[:12]  # equal for equal runs
         self.folder = self.scratch / f"run-{self.name}"
-        self._lock = FileLock(self.scratch / "lock")
+        self._lock = FileLock(self.scratch / LOCK)
 
     def __enter__(self) -> Self:
         if not self.scratch.parent.is_dir():
@@ -203,12 +214,12 @@ def compute(
             done += amounts[number]
             report_progress(what, done, total)
     except KilledWorker as error:
-        raise InputError(
+        raise WorkerError(
             f"{what}: the worker {error.last_worker.address} died, like others before it on the "
             f"same task, probably for lack of memory; {advice}"
         ) from None
     except MemoryError:
-        raise InputError(f"{what}: a worker has not enough memory; {advice}") from None
+        raise WorkerError(f"{what}: a worker has not enough memory; {advice}") from None
     finally:
         client.cancel(futures)
     return results
@@ -223,9 +234,27 @@ def issue_warnings(records: list[dict[str, Any]]) -> None:
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder. Tasks of a stopped run that still write to it fail."""
-    deadline = time.monotonic() + 5
-    while folder.exists() and time.monotonic() < deadline:
-        shutil.rmtree(folder, ignore_errors=True)
+    deadline = time.monotonic() + REMOVAL_TIMEOUT
+    while folder.exists():
+        try:
+            shutil.rmtree(folder)
+        except OSError:  # a task added or removed a file meanwhile
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def remove_scratch(scratch: Path) -> None:
+    """Remove a scratch folder whose lock this process holds."""
+    (scratch / RUN_FILE).unlink(missing_ok=True)  # first: after a kill, the rest is not resumed
+    for path in scratch.iterdir():
+        if path.is_dir():
+            remove_folder(path)
+        elif path.name != LOCK:
+            path.unlink(missing_ok=True)
+    with suppress(OSError):  # another run may create the lock again
+        (scratch / LOCK).unlink()
+        scratch.rmdir()
 
 
 def move_folder(part: Path, output: Path) -> None:

@@ -110,6 +110,16 @@ def test_the_address_of_the_dashboard_is_shown(gpcanet, monkeypatch, scheduler):
     assert re.search(rf"{address} \(shown after `pip install bokeh`\)\n", shown), shown
 
 
+def test_a_run_shows_its_plan_in_lines(gpcanet, scheduler):
+    write_dataset(block_model(300, 1_500, n_features=6), "store")
+    run = ["embed", "--store", "store", "-k", "2", "--scratch", "s", "-o", "out"]
+    shown = gpcanet(*run, "--scheduler", scheduler).err
+    assert "\\n" not in shown
+    assert re.search(r"^1 solve of up to 6 columns and \d+ steps, 1 chunk of rows$", shown, re.M)
+    assert re.search(r"^memory of a worker: ", shown, re.M)
+    assert f"{scheduler}, 1 worker\n" in shown
+
+
 def test_a_run_is_resumed(gpcanet, scheduler):
     write_dataset(block_model(300, 1_500, n_features=40), "store")
     run = ["embed", "--store", "store", "--scheduler", scheduler, "--scratch", "s", "-q"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, UnknownNodeError
+from ..graph.assembly import count_of
 from ..utils.available_memory import available_bytes
 from .cluster_options import ClusterOptions
 from .console import Console
@@ -42,7 +43,7 @@ def run(
     with _client(cluster, files) as client:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         n_workers, n_machines = len(workers), max(1, len({worker["host"] for worker in workers}))
-        console.note(f"{client.scheduler.address}, {n_workers} workers")
+        console.note(f"{client.scheduler.address}, {count_of(n_workers, 'worker')}")
         _note_dashboard(console, cluster, client)
         store = _store(console, data, cluster, client)
         plan = model.plan(store)
@@ -51,7 +52,8 @@ def run(
         if cluster.plan:
             console.result(_plan_values(plan, n_machines, free_bytes), summary)
             return
-        console.note(summary)
+        for line in summary.splitlines():
+            console.note(line)
         arguments = {"client": client, "scratch": cluster.scratch / "run", "resume": cluster.resume}
         with console.phase("embedding"):
             if output is None:

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-import gpcanet
 from gpcanet.distributed import Store
 from gpcanet.distributed.plan import READ_RATE, make_plan
 from gpcanet.errors import InputError, ParameterError
 from gpcanet.estimators.problem import Parameters
 
-GUIDE = Path(gpcanet.__file__).parents[2] / "docs" / "guide-cluster.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide-cluster.md"
 
 
 def planned_store(n, n_edges, d, *, width=32, dtype="<f2", weighted=False):
@@ -49,6 +48,19 @@ def test_the_guide_shows_what_the_plan_says(heading, machines):
     plan = make_plan(store, Parameters(**FIVE_STEPS, memory_limit="40GiB"), n_components=64)
     shown = re.search(rf"{heading}:\n\n```\n(.*?)\n```", GUIDE.read_text(), re.DOTALL)[1]
     assert shown.replace("\n", " ") == plan.summary(machines, machines).replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("d", "steps", "shown"),
+    [
+        (1, 1, "1 solve of up to 1 column and 1 step, 1 chunk of rows"),
+        (40, 5, "2 solves of up to 32 columns and 5 steps, 1 chunk of rows"),
+    ],
+)
+def test_one_of_a_kind_is_in_the_singular(d, steps, shown):
+    parameters = Parameters(solver="fixed-point", n_iter=steps)
+    summary = make_plan(planned_store(10, 20, d), parameters, n_components=1).summary(1)
+    assert summary.startswith(f"{shown}\n")
 
 
 @examples(100)

@@ -42,7 +42,13 @@ class ClusterOptions:
         bool, option(CLUSTER, "--resume", help="Continue the run in the scratch folder.")
     ] = False
     plan: Annotated[
-        bool, option(CLUSTER, "--plan", help="Show memory, bytes and time of the run, and stop.")
+        bool,
+        option(
+            CLUSTER,
+            "--plan",
+            help="Show memory, bytes and time of the run, and stop; only folders of Parquet files "
+            "need --scratch, which keeps their store.",
+        ),
     ] = False
 
     @property
@@ -53,7 +59,7 @@ class ClusterOptions:
         """Raise if options exclude each other, or need one that is missing."""
         if self.workers is not None and self.scheduler is not None:
             raise InputError("give --workers (on this machine) or --scheduler, not both")
-        if self.is_distributed and self.scratch is None:
+        if self.is_distributed and self.scratch is None and not self.plan:
             raise InputError(
                 "a distributed run needs --scratch, a folder that the client and all workers see"
             )

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, UnknownNodeError
+from ..errors import InputError
+from ..graph.assembly import count_of
 from ..utils.available_memory import available_bytes
 from .cluster_options import ClusterOptions
 from .console import Console
 from .models import show_embedding
-from .option_groups import option_names
 from .options import Input
 from .output_options import ModelFiles
+from .stored_input import is_read_by_workers, stored_input, write_input
 
-#: Suffixes of files that workers read in parallel.
-PARQUET = (".parquet", ".pq")
+if TYPE_CHECKING:
+    from ..distributed import Store
+    from ..distributed.plan import Plan
+
+#: Folder of the run in a scratch folder.
+RUN = "run"
 
 
 def run(
@@ -32,27 +38,70 @@ def run(
     if find_spec("distributed") is None:
         raise InputError("distributed runs need dask; pip install 'gpcanet[distributed]'")
     from ..distributed import GPCA
-    from ..estimators.serialization import save_model
 
     output = _check_files(files)
     model = GPCA(**given, memory_limit=files.memory_limit)
     model.check_parameters()
+    if cluster.store is not None:
+        _check_no_input(data, cluster.store)
+    if cluster.plan:
+        _show_plan(console, data, model, files, cluster)
+    else:
+        _embed(console, data, model, files, cluster, output)
+
+
+def _show_plan(
+    console: Console, data: Input, model: Any, files: ModelFiles, cluster: ClusterOptions
+) -> None:
+    """Show the plan of the run.
+
+    Folders of Parquet files are stored in the scratch folder, where the run uses the store. All
+    other data fits in memory, and its store is temporary.
+    """
+    is_kept = cluster.store is None and is_read_by_workers(data) and _has_folder(data)
+    if is_kept:
+        if cluster.scratch is None:
+            raise InputError(
+                "the plan for folders of Parquet files needs their store; give --scratch, where "
+                "the run will use it"
+            )
+        _make_scratch(cluster.scratch)
+    with ExitStack() as stack:
+        client, n_workers, n_machines = None, cluster.workers or 0, 1
+        if is_kept or cluster.scheduler is not None:
+            client = stack.enter_context(_client(cluster, files))
+            n_workers, n_machines = _note_workers(console, cluster, client)
+        if is_kept or cluster.store is not None:
+            store = _store(console, data, cluster, client)
+        else:
+            folder = stack.enter_context(TemporaryDirectory(prefix="gpcanet-"))
+            store = write_input(console, data, Path(folder) / "store")
+        plan = model.plan(store)
+    free_bytes = _free_bytes(plan, cluster)
+    values = _plan_values(plan, n_machines, free_bytes)
+    console.result(values, plan.summary(n_workers, n_machines, free_bytes))
+
+
+def _embed(
+    console: Console,
+    data: Input,
+    model: Any,
+    files: ModelFiles,
+    cluster: ClusterOptions,
+    output: Path | None,
+) -> None:
+    from ..estimators.serialization import save_model
+
     assert cluster.scratch is not None
     _make_scratch(cluster.scratch)
+    _check_no_run(cluster)
     with _client(cluster, files) as client:
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        n_workers, n_machines = len(workers), max(1, len({worker["host"] for worker in workers}))
-        console.note(f"{client.scheduler.address}, {n_workers} workers")
-        _note_dashboard(console, cluster, client)
+        n_workers, n_machines = _note_workers(console, cluster, client)
         store = _store(console, data, cluster, client)
         plan = model.plan(store)
-        free_bytes = None if cluster.workers is None else _free_bytes(plan, n_workers)
-        summary = plan.summary(n_workers, n_machines, free_bytes)
-        if cluster.plan:
-            console.result(_plan_values(plan, n_machines, free_bytes), summary)
-            return
-        console.note(summary)
-        arguments = {"client": client, "scratch": cluster.scratch / "run", "resume": cluster.resume}
+        for line in plan.summary(n_workers, n_machines, _free_bytes(plan, cluster)).splitlines():
+            console.note(line)
+        arguments = {"client": client, "scratch": cluster.scratch / RUN, "resume": cluster.resume}
         with console.phase("embedding"):
             if output is None:
                 model.fit(store, **arguments)
@@ -90,6 +139,27 @@ def _make_scratch(scratch: Path) -> None:
     scratch.mkdir(exist_ok=True)
 
 
+def _check_no_run(cluster: ClusterOptions) -> None:
+    """Raise if the scratch folder contains a run that the user does not want to continue."""
+    from ..distributed.run import RUN_FILE
+
+    assert cluster.scratch is not None
+    if not cluster.resume and (cluster.scratch / RUN / RUN_FILE).exists():
+        raise InputError(
+            f"{cluster.scratch} contains an unfinished run; continue it by --resume, or choose "
+            f"another scratch folder"
+        )
+
+
+def _check_no_input(data: Input, store: Path) -> None:
+    if data.dataset is not None or any(path is not None for path in data.files.values()):
+        raise InputError(f"give --store {store}, a dataset or files, not several")
+
+
+def _has_folder(data: Input) -> bool:
+    return any(path is not None and path.is_dir() for path in data.files.values())
+
+
 @contextmanager
 def _client(cluster: ClusterOptions, files: ModelFiles) -> Iterator[Any]:
     from ..distributed import connect, local_cluster
@@ -103,6 +173,14 @@ def _client(cluster: ClusterOptions, files: ModelFiles) -> Iterator[Any]:
             yield client
 
 
+def _note_workers(console: Console, cluster: ClusterOptions, client: Any) -> tuple[int, int]:
+    """Show the addresses of the scheduler; the numbers of workers and of machines."""
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    console.note(f"{client.scheduler.address}, {count_of(len(workers), 'worker')}")
+    _note_dashboard(console, cluster, client)
+    return len(workers), max(1, len({worker["host"] for worker in workers}))
+
+
 def _note_dashboard(console: Console, cluster: ClusterOptions, client: Any) -> None:
     """Show the address of the dashboard, and whether bokeh has to be installed for its pages."""
     if "dashboard" not in client.scheduler_info(n_workers=0)["services"]:
@@ -112,57 +190,25 @@ def _note_dashboard(console: Console, cluster: ClusterOptions, client: Any) -> N
     console.note(f"dashboard: {client.dashboard_link}{note}")
 
 
-def _store(console: Console, data: Input, cluster: ClusterOptions, client: Any) -> Any:
-    """The store of the run: the given one, or one built from the dataset or the files."""
-    from ..distributed import Store, build_store, write_dataset
+def _store(console: Console, data: Input, cluster: ClusterOptions, client: Any) -> Store:
+    """The given store, or that of the input in the scratch folder."""
+    from ..distributed import Store
 
-    given = [path for path in data.files.values() if path is not None]
     if cluster.store is not None:
-        if data.dataset is not None or given:
-            raise InputError(f"give --store {cluster.store}, a dataset or files, not several")
         return Store.open(cluster.store)
     assert cluster.scratch is not None
-    folder = cluster.scratch / "store"
-    if folder.exists():
-        if not cluster.resume:
-            raise InputError(
-                f"{folder} exists; use it by --store, continue its run by --resume, or choose "
-                f"another scratch folder"
-            )
-        return Store.open(folder)
-    in_parallel = bool(given) and data.neighbors is None and not data.impute
-    if in_parallel and all(path.is_dir() or path.suffix in PARQUET for path in given):
-        if data.features is None or data.edges is None:
-            raise InputError("give the name of a dataset, or --features and --edges")
-        with console.phase("storing"), _naming_options():
-            return build_store(
-                folder, data.features, data.edges, data.labels, client=client,
-                id_column=data.id_column, source=data.source, target=data.target,
-                weight=data.weight, label_column=data.label_column,
-                split_column=data.split_column, ignore=data.ignore or (),
-                drop_unknown=data.drop_unknown,
-            )  # fmt: skip
-    dataset = data.load(console)
-    with console.phase("storing"):
-        return write_dataset(dataset, folder)
+    return stored_input(console, data, cluster.scratch, client)
 
 
-@contextmanager
-def _naming_options() -> Iterator[None]:
-    try:
-        yield
-    except UnknownNodeError as error:
-        option = option_names(Input)["drop_unknown"]
-        raise InputError(f"{error.problem}; add it there or use {option}") from error
+def _free_bytes(plan: Plan, cluster: ClusterOptions) -> int | None:
+    """Memory of this machine beside its workers; None if unknown or on other machines."""
+    available = available_bytes()
+    if cluster.workers is None or available is None:
+        return None
+    return max(0, available - min(cluster.workers, len(plan.blocks)) * plan.worker_bytes)
 
 
-def _free_bytes(plan: Any, n_workers: int) -> int | None:
-    """Memory of this machine beside the workers that solve; None if unknown."""
-    available, n_solving = available_bytes(), min(n_workers, len(plan.blocks))
-    return None if available is None else max(0, available - n_solving * plan.worker_bytes)
-
-
-def _plan_values(plan: Any, n_machines: int, free_bytes: int | None) -> dict[str, Any]:
+def _plan_values(plan: Plan, n_machines: int, free_bytes: int | None) -> dict[str, Any]:
     return {
         "solves": len(plan.blocks),
         "chunks": len(plan.chunks),

@@ -23,6 +23,7 @@ from typing import Any
 from ..errors import InputError, ParameterError
 from ..estimators.memory_plan import BYTES_PER_NODE, format_bytes, parse_bytes
 from ..estimators.problem import Parameters, default_tol
+from ..graph.assembly import count_of
 from ..linalg import column_blocks
 from ..linalg.operators.base import CACHE_LINE_BYTES
 from ..linalg.operators.propagation import MATERIALIZED_BYTES
@@ -112,22 +113,22 @@ class Plan:
     def summary(self, workers: int, machines: int = 1, free_bytes: int | None = None) -> str:
         """The plan in a few lines; parameters are those of ``seconds``."""
         width = max(end - begin for begin, end in self.blocks)
-        at_most = f"{self.useful_workers} machine{'' if self.useful_workers == 1 else 's'}"
+        at_most = count_of(self.useful_workers, "machine")
         place = "in the file cache of each machine"
         if not self._is_graph_cached(free_bytes):
             place = "read from the disk in every step: it does not fit in the free memory"
         lines = (
-            f"{len(self.blocks)} solves of up to {width} columns and {self.steps} steps, "
-            f"{len(self.chunks)} chunks of rows\n"
+            f"{count_of(len(self.blocks), 'solve')} of up to {count_of(width, 'column')} and "
+            f"{count_of(self.steps, 'step')}, {count_of(len(self.chunks), 'chunk')} of rows\n"
             f"memory of a worker: {format_bytes(self.worker_bytes, up=True)}, and the graph "
             f"({format_bytes(self.graph_bytes, up=True)}) {place}\n"
             f"read: {format_bytes(self.read_bytes)}, written: {format_bytes(self.written_bytes)} "
             f"(in the scratch folder and the result)\n"
         )
-        count = "1 worker" if workers == 1 else f"{workers} workers"
+        seconds = f"{self.seconds(machines, free_bytes):,.0f} s with {count_of(workers, 'worker')}"
         return (
-            f"{lines}about {self.seconds(machines, free_bytes):,.0f} s with {count}; beyond "
-            f"{at_most}, workers would solve for less than a cache line of columns"
+            f"{lines}about {seconds}; beyond {at_most}, workers would solve for less than a cache "
+            f"line of columns"
         )
 
 

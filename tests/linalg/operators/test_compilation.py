@@ -39,13 +39,13 @@ def package(tmp_path):
     return tmp_path
 
 
-def run(package):
+def run(package, program=RUN):
     environment = os.environ | {
         "PYTHONPATH": str(package),
         "PYTHONDONTWRITEBYTECODE": "1",  # Python's own cache compares time and size only
         "NUMBA_CACHE_DIR": str(package / "cache"),
     }
-    output = subprocess.check_output([sys.executable, "-c", RUN], env=environment, text=True)
+    output = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
     return [int(number) for number in output.split()]
 
 
@@ -72,6 +72,21 @@ def test_a_changed_constant_of_another_module_recompiles_a_cached_kernel(package
     imported = package / "gpcanet" / "linalg" / "operators" / "base.py"
     change(imported, "CACHE_LINE_BYTES = 64", "CACHE_LINE_BYTES = 32")
     assert run(package) == [1, 32, 0]
+
+
+LIMITED = """
+import resource, signal
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
+def test_a_full_disk_does_not_keep_a_kernel_from_running(package):
+    assert run(package, LIMITED + RUN) == [1, 64, 0]
+    assert run(package) == [1, 64, 0]  # the index without its data counts as no cache
+    assert run(package) == [1, 64, 1]
 
 
 @pytest.mark.parametrize("module", [kernels, ordering])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,11 @@ class PackageCache(FunctionCache):
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return (*super()._index_key(sig, codegen), source_digest())
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save a compiled kernel, unless the disk is full: it is compiled again next time."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 class NoAliasCompiler(Compiler):

@@ -530,6 +530,15 @@ def test_directory_in_which_a_name_is_damaged(tmp_path):
     refuse(damaged, tmp_path, "categeory.csv.gz is missing; download it again")
 
 
+def test_damaged_name_of_a_member_is_shortened(tmp_path):
+    """The error of zipfile contains all bytes that the header counts as the name."""
+    header = ARCHIVE.index(f"arxiv/{LISTED}".encode()) - 30
+    length = (1500).to_bytes(2, "little")
+    damaged = ARCHIVE[: header + 26] + length + ARCHIVE[header + 28 :]
+    message = refuse(damaged, tmp_path, r"edge.csv.gz is damaged \(File name in directory")
+    assert len(message) < 600
+
+
 def test_directory_entry_hidden_in_a_comment_is_found(tmp_path):
     last = ARCHIVE.rindex(b"PK\x01\x02")
     before = ARCHIVE.rindex(b"PK\x01\x02", 0, last)

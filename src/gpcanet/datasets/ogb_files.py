@@ -24,6 +24,7 @@ import numpy as np
 
 from ..errors import DataError
 from ..graph import Graph
+from ..utils.messages import first_line
 from ..utils.progress import report_progress
 from .dataset import About
 
@@ -214,7 +215,7 @@ def _damage_as_data_error(place: Place) -> Iterator[None]:
     except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # an error of the disk
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = first_line(error) or type(error).__name__
         raise _wrong(place, f"is damaged ({reason})") from None
 
 

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from ..errors import DataError, InputError
 from ..graph import Graph
+from ..utils.messages import first_line
 from .dataset import About, Dataset
 from .planetoid_files import read_files
 
@@ -198,5 +199,6 @@ def read_pickle(content: bytes) -> Any:
         raise
     except Exception as error:  # damaged bytes raise errors of all types
         raise DataError(
-            f"this is not a Planetoid file, or is damaged ({type(error).__name__}: {error})"
+            f"this is not a Planetoid file, or is damaged ({type(error).__name__}: "
+            f"{first_line(error)})"
         ) from None

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..errors import DataError
+from ..utils.messages import first_line
 from .arrays import to_csr, to_float
-from .paths import first_line
 
 #: Keys in obsp of scanpy's graph of neighbours by expression, and of squidpy's graph of neighbours
 #: in space.

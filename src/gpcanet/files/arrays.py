@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..errors import DataError
+from ..utils.messages import first_line
 from .matrix_market import read_matrix_market
-from .paths import check_file, first_line, suffix_of
+from .paths import check_file, suffix_of
 
 #: Names of the formats in messages.
 ARRAY_FORMATS = {".npy": "npy", ".npz": "npz", ".mtx": "Matrix Market"}

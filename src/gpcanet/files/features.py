@@ -12,6 +12,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from ..errors import DataError, MissingFeatureError
+from ..utils.messages import first_line
 from .annotated_data import (
     CONNECTIVITIES,
     SPATIAL,
@@ -26,7 +27,7 @@ from .column_roles import LABEL_NAMES, ColumnRoles
 from .id_columns import NodeIds, read_ids, row_positions
 from .joined_tables import read_table
 from .labels import Labels, extract_labels, find_ids, per_node_arrays, split_values
-from .paths import TABLE_SUFFIXES, check_file, first_line, suffix_of, wrong_format
+from .paths import TABLE_SUFFIXES, check_file, suffix_of, wrong_format
 from .tables import Table, table_of_arrays
 
 #: Names of the features in an npz file.

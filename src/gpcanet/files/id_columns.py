@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DataError
+from ..utils.messages import quoted
 from .tables import Table
 
 #: An integer in canonical form: reading and writing does not change it.
@@ -64,10 +65,10 @@ class NodeIds:
 
     def describe(self, row: int) -> str:
         """The id of a row and its place in the file."""
-        return f"{self.table.place(row)}: node {self.values[row].as_py()!r}"
+        return f"{self.table.place(row)}: node {quoted(self.values[row].as_py())}"
 
     def example_of_text(self) -> str:
-        return repr(self.values[max(self._first_non_integer(), 0)].as_py())
+        return quoted(self.values[max(self._first_non_integer(), 0)].as_py())
 
     def _digits(self) -> Any:
         """The ids, without their last two characters if all end in ``.0``."""

@@ -10,9 +10,6 @@ from pathlib import Path
 
 from ..errors import DataError
 
-#: Characters of another library's message that are shown.
-LONGEST_REASON = 200
-
 TEXT_SUFFIXES = (".csv", ".tsv")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
@@ -34,12 +31,6 @@ def wrong_format(path: Path, content: str, suffixes: Iterable[str]) -> DataError
     """An error that names the formats for some content, such as edges."""
     suffix = suffix_of(path) or "one without a suffix"
     return DataError(f"{path}: {content} must be a {', '.join(suffixes)} file, not {suffix}")
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of a message, shortened: some contain the bytes of a damaged file."""
-    line = str(error).strip().partition("\n")[0]
-    return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
 
 
 def check_file(path: Path) -> None:

@@ -23,12 +23,12 @@ import pyarrow.parquet as pq
 
 from ..errors import DataError
 from ..graph.assembly import count_of
+from ..utils.messages import first_line, quoted
 from .paths import (
     PARQUET_SUFFIXES,
     TABLE_SUFFIXES,
     TEXT_SUFFIXES,
     check_file,
-    first_line,
     suffix_of,
     wrong_format,
 )
@@ -182,12 +182,12 @@ class Table:
         row = max(pc.index(number, False).as_py(), 0)
         value = column[row].as_py()
         return DataError(
-            f"{self.place(row)}: {value!r} in column {name!r} is not a number; "
+            f"{self.place(row)}: {quoted(value)} in column {name!r} is not a number; "
             f"{decimal_comma_advice(value) or advice}"
         )
 
     def _column_list(self) -> str:
-        shown = ", ".join(map(repr, self.names[:8]))
+        shown = ", ".join(map(quoted, self.names[:8]))
         more = f" and {len(self.names) - 8} more" if len(self.names) > 8 else ""
         return f"it has {shown}{more}"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..errors import DataError
-from .paths import first_line
+from ..utils.messages import first_line
 
 #: A quoted cell, which may contain line ends.
 _QUOTED = re.compile(rb'(^|[,;\t])"[^"]*(?:""[^"]*)*"(?!")')

@@ -210,7 +210,7 @@ def test_unknown_indicators_may_be_nan_or_minus_one(graph, X):
         (np.r_[np.inf, np.linspace(0.1, 1, 39)], "y contains infinity at row 0, column 0"),
         (np.zeros((40, 2, 2)), "Found array with dim 3, while dim <= 2 is required"),
         (np.zeros((40, 0)), r"Found array with 0 feature\(s\)"),
-        (np.full((40, 2), "a"), "could not convert string to float"),
+        (np.full((40, 2), "a"), "y has the text .a.; give numbers"),
     ],
 )
 def test_bad_targets_raise(graph, X, y, message):

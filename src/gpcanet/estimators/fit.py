@@ -75,8 +75,8 @@ class Fit:
         d, k = self.X.shape[1], self.problem.n_components
         if self.problem.strategy == "lanczos":
             limit, tol = self.problem.parameters.memory_limit, self.problem.tol
-            # LAPACK takes about as much memory as four such matrices.
-            may_form = limit is None or 4 * 8 * d * d <= parse_bytes(limit)
+            # LAPACK and copies take less memory than six such matrices.
+            may_form = limit is None or 6 * 8 * d * d <= parse_bytes(limit)
             advice = f"use eigen_solver='formed', which computes a matrix of {d:,} x {d:,} numbers"
             found = leading_eigenpairs_of(
                 self.apply, d, int(k), tol=tol, may_form=may_form, advice=advice

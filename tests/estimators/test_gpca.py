@@ -399,7 +399,7 @@ def test_identity_features_on_a_graph_with_many_components(k):
     np.testing.assert_allclose(model.eigenvalues_[: min(k, 29)], 1.0, rtol=1e-9)
     path = GPCAPath(k, alphas=(10.0,)).fit(X, graph=graph)
     np.testing.assert_allclose(path.eigenvalues(10.0), expected.eigenvalues_, rtol=1e-4)
-    with pytest.warns(ConvergenceWarning, match=r"use eigen_solver='formed' .* 1,200 x 1,200"):
+    with pytest.warns(ConvergenceWarning, match=r"use eigen_solver='formed', .* 1,200 x 1,200"):
         GPCA(k, eigen_solver="lanczos", memory_limit="50MiB").fit(X, graph=graph)
 
 

@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from truth import random_features
 
-from gpcanet.estimators import heads
 from gpcanet.estimators.heads import (
     Head,
     expected_calibration_error,
@@ -25,18 +24,18 @@ COUNTS = np.abs(X).round()
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("unit_rows", [False, True])
 @pytest.mark.parametrize("others", [None, COUNTS, sp.csr_array(COUNTS)])
-def test_head_equals_logistic_regression_of_scikit_learn(n_classes, unit_rows, others, monkeypatch):
-    monkeypatch.setattr(heads, "HEAD_TOL", 1e-9)
+def test_head_equals_logistic_regression_of_scikit_learn(n_classes, unit_rows, others):
     codes = np.arange(40) % n_classes
     weights = np.random.default_rng(0).random(40)
-    head = Head(0.7, unit_rows=unit_rows).fit(X, codes, weights, others=others)
+    head = Head(0.7, unit_rows=unit_rows).fit(X, codes, weights, others=others, tol=1e-9)
     rows = normalize(X) if unit_rows else X / np.sqrt((X**2).sum(axis=1).mean())
     if others is not None:
         rows = np.hstack([rows, COUNTS / np.sqrt((COUNTS**2).sum(axis=1).mean())])
     regression = LogisticRegression(C=0.7, max_iter=10_000, tol=1e-9).fit(rows, codes, weights)
     expected = regression.predict_proba(rows)
     np.testing.assert_allclose(head.predict_proba(X, others), expected, rtol=1e-5)
-    again = Head(0.7, unit_rows=unit_rows).fit(X, codes, weights, others=others, start=head)
+    again = Head(0.7, unit_rows=unit_rows)
+    again.fit(X, codes, weights, others=others, start=head, tol=1e-9)
     np.testing.assert_allclose(again.predict_proba(X, others), expected, rtol=1e-5)
 
 

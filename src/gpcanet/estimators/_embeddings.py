@@ -77,7 +77,8 @@ class EmbeddingGrid:
         self._position = np.cumsum(self.codes >= 0) - 1  # row -> position among labelled rows
         self._cached: dict[tuple[Any, ...], np.ndarray] = {}
         self._fitted: dict[tuple[Any, ...], tuple[GPCA, np.ndarray]] = {}
-        self._eigenpairs: dict[tuple[str, float], Eigenpairs] = {}
+        self._eigenpairs: dict[tuple[str, float], Eigenpairs] = {}  # within the subspace
+        self._subspaces: dict[str, np.ndarray] = {}  # by scaling; missing if it is the whole space
         self._degrees: dict[float, np.ndarray] = {}
         self._scalers: dict[str, FeatureScaler] = {}
         self._scaled: tuple[str, Any] = ("none", data.X)
@@ -161,6 +162,8 @@ class EmbeddingGrid:
         gpca.tol = SHARED_TOL
         problem = self._shared_problem(scaling).at(alpha, 0.0)
         found = self._eigenpairs[scaling, alpha]
+        if scaling in self._subspaces:
+            found = found._replace(vectors=self._subspaces[scaling] @ found.vectors)
         P, k = self.propagation, len(found.values)
         if 0 < alpha <= HALF_ALPHA and P.dtype == np.float32 and is_large_block(P, k):
             problem.parameters = replace(problem.parameters, precision="half")
@@ -194,12 +197,12 @@ class EmbeddingGrid:
             if len(SUBSPACE_ALPHAS) * k < d:
                 Q = _leading_subspace(features, P, k)
                 B = np.ascontiguousarray(features @ Q, dtype=problem.dtype)
+                self._subspaces[scaling] = Q
             products, solved = self._products_and_rows(features, B)
             for alpha, product, F in zip(self._alphas, products, solved, strict=True):
                 values, vectors, trace = eigenpairs_of((product + product.T) / 2, k)
                 Z = F @ vectors.astype(F.dtype)
                 self._cached[scaling, alpha, None] = times_power_of_two(Z, problem.exponent)
-                vectors = vectors if Q is None else Q @ vectors
                 found = Eigenpairs(values, vectors, trace if Q is None else None)
                 self._eigenpairs[scaling, alpha] = found
 

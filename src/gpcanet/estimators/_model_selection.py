@@ -15,7 +15,7 @@ from ..utils.progress import report_progress
 from ._boosting import BoostedTrees
 from ._embeddings import EmbeddingGrid
 from ._node_statistics import NodeStatistics
-from .heads import Head, fit_temperature, safe_log, with_temperature
+from .heads import HEAD_TOL, RANKING_TOL, Head, fit_temperature, safe_log, with_temperature
 
 #: Values tried for feature_scaling="auto".
 FEATURE_SCALINGS = ("l2", "none", "tfidf")
@@ -181,7 +181,15 @@ class HeadFitter:
         self._subsamples: dict[tuple[bytes, int], np.ndarray] = {}
         self._table: np.ndarray | None = None
 
-    def fit(self, candidate: Candidate, train: np.ndarray, n_labels: int, start: Any = None) -> Any:
+    def fit(
+        self,
+        candidate: Candidate,
+        train: np.ndarray,
+        n_labels: int,
+        start: Any = None,
+        *,
+        tol: float = HEAD_TOL,
+    ) -> Any:
         """The head of a candidate, fitted on at most ``n_labels`` of these labelled rows."""
         rows = self.subsample(train, n_labels)
         Z = self.grid.rows(*candidate.embedding, train, rows)
@@ -192,7 +200,7 @@ class HeadFitter:
         if candidate.head == "boosting":
             return BoostedTrees.fit_classes(join_dense(Z, others), codes, weights)
         head = Head(candidate.C, unit_rows=candidate.normalize_embedding)
-        return head.fit(Z, codes, weights, others=others, start=start)
+        return head.fit(Z, codes, weights, others=others, start=start, tol=tol)
 
     def held_out(self, candidate: Candidate, head: Any, fold: Fold) -> np.ndarray:
         """Probabilities of the held-out rows of a fold."""
@@ -265,7 +273,8 @@ def select_members(
     The score of a candidate is its accuracy plus the geometric mean of the probabilities of the
     true classes, calibrated by one temperature. Candidates that are worse than the best by more
     than one standard error of its score are dropped. With many labels or folds, all candidates are
-    first ranked on a part of them, and the best ``2 * n_members`` are ranked again.
+    first ranked on a part of them, and the best ``2 * n_members`` are ranked again. Rankings fit
+    heads to a loose tolerance; those of the members are then fitted further.
     """
     size = sum(len(fold.held_out) for fold in folds) / len(folds)
     enough = folds[: max(1, math.ceil(HELD_OUT_LABELS / size))]
@@ -282,7 +291,15 @@ def select_members(
         least = best.mean() - best.std() / math.sqrt(len(best))
         order = order[scores[order].mean(axis=1) >= least]
         candidates = [candidates[i] for i in sorted(order[: 2 * n_members])]
-    return [members[i] for i in order[:n_members]], enough
+
+    def fitted_further(member: Member) -> Member:
+        heads = [
+            fitter.fit(member.candidate, fold.train, RANKING_LABELS[1], head)
+            for fold, head in zip(enough, member.heads, strict=True)
+        ]
+        return member._replace(heads=heads)
+
+    return [fitted_further(members[i]) for i in order[:n_members]], enough
 
 
 def usual_candidates(candidates: list[Candidate]) -> list[Candidate]:
@@ -310,7 +327,7 @@ def _evaluate(
         if members and replace(members[-1].candidate, alpha=candidate.alpha) == candidate:
             starts = members[-1].heads
         heads = [
-            fitter.fit(candidate, fold.train, n_labels, start)
+            fitter.fit(candidate, fold.train, n_labels, start, tol=RANKING_TOL)
             for fold, start in zip(folds, starts, strict=True)
         ]
         probabilities = np.concatenate(

@@ -15,11 +15,12 @@ from ..linalg import one_blas_thread
 #: Heads on a Z with at most this many entries are trained with one BLAS thread.
 ONE_THREAD_SIZE = 1_000_000
 
-#: Gradient at which a logistic regression stops, and its largest number of iterations.
-HEAD_TOL, MAX_ITER = 3e-4, 300
+#: Gradient at which a logistic regression stops, the same in a ranking of candidates, and its
+#: largest number of iterations.
+HEAD_TOL, RANKING_TOL, MAX_ITER = 3e-4, 1e-3, 300
 
-#: Range of the temperature that calibrates probabilities.
-TEMPERATURES = (0.1, 10.0)
+#: Range of the temperature that calibrates probabilities, and the tolerance of its logarithm.
+TEMPERATURES, TEMPERATURE_TOL = (0.1, 10.0), 1e-3
 
 #: Bins of the expected calibration error.
 CALIBRATION_BINS = 15
@@ -52,6 +53,7 @@ class Head:
         *,
         others: Any = None,
         start: Head | None = None,
+        tol: float = HEAD_TOL,
     ) -> Self:
         """Fit on these rows, starting from the coefficients of another head (``start``)."""
         # Scaled to unit norm on average, so that C has the same effect for every X. A Python
@@ -63,7 +65,7 @@ class Head:
         first = None if start is None else start.coefficients
         with one_blas_thread() if Z.size <= ONE_THREAD_SIZE else nullcontext():
             self.coefficients = fit_logistic(
-                self._blocks(Z, others), codes, weights, C=self.C, start=first
+                self._blocks(Z, others), codes, weights, C=self.C, start=first, tol=tol
             )
         return self
 
@@ -90,6 +92,7 @@ def fit_logistic(
     *,
     C: float,
     start: np.ndarray | None = None,
+    tol: float = HEAD_TOL,
 ) -> np.ndarray:
     """Coefficients of a logistic regression on blocks of columns, the intercepts in the last row.
 
@@ -124,7 +127,7 @@ def fit_logistic(
 
     W = np.zeros((n_columns + 1, n_classes))
     first = W if start is None or start.shape != W.shape else start
-    options = {"maxiter": MAX_ITER, "gtol": HEAD_TOL, "ftol": 0.0}
+    options = {"maxiter": MAX_ITER, "gtol": tol, "ftol": 0.0}
     found = minimize(
         objective, first[:, free].ravel(), jac=True, method="L-BFGS-B", options=options
     )
@@ -175,7 +178,8 @@ def fit_temperature(
         likelihood = factor * of_true - float(np.average(totals, weights=weights))
         return -(n * likelihood + factor * of_all - float(totals.mean())) / (n + 1)
 
-    found = minimize_scalar(loss, bounds=np.log(TEMPERATURES), method="bounded")
+    options = {"xatol": TEMPERATURE_TOL}
+    found = minimize_scalar(loss, bounds=np.log(TEMPERATURES), method="bounded", options=options)
     return float(np.exp(found.x))
 
 

@@ -67,14 +67,15 @@ def test_every_named_model_predicts_the_same_after_loading(tmp_path, name, kind)
     assert not again.model.training
     assert all(parameter.requires_grad for parameter in again.model.parameters())
     assert_same(network, again, data)
-    # The probabilities are those of the module called by itself.
+    assert again.temperature == network.temperature != 1
+    # The probabilities are those of the module called by itself, at the temperature.
     x = torch.from_numpy(data.X.toarray() if sp.issparse(data.X) else data.X).float()
     coo = data.graph.adjacency.tocoo()
     edges = [torch.from_numpy(np.stack(coo.coords).astype(np.int64))]
     if kind == "weighted" and name in ("gcn", "sgc", "appnp", "gpcanet"):
         edges.append(torch.from_numpy(coo.data).float())
     with torch.no_grad():
-        expected = torch.softmax(again.model(x, *edges), 1).numpy()
+        expected = torch.softmax(again.model(x, *edges) / network.temperature, 1).numpy()
     # Sums of float32 in another order.
     np.testing.assert_allclose(network.predict_proba(data), expected, rtol=0, atol=1e-5)
     if kind != "sparse":
@@ -126,6 +127,24 @@ def test_prediction_needs_no_labels_and_changes_nothing():
         assert torch.equal(tensor, before[name])
 
 
+def test_temperature_has_the_largest_likelihood_of_the_validation_labels():
+    network = trained(GCN(6, 16, 2, 3), NAMED, epochs=100)
+    with torch.no_grad():
+        nodes = NodeData.of(NAMED)
+        logits = network.model(nodes.x, nodes.edge_index)[nodes.validation]
+    # With an additional node whose class is uniformly distributed, as documented.
+    likelihoods = {}
+    for temperature in np.geomspace(0.1, 10, 400):
+        logs = torch.log_softmax(logits / temperature, 1)
+        of_true = logs[torch.arange(len(logs)), nodes.y[nodes.validation]]
+        likelihoods[temperature] = float(of_true.sum() + logs.mean())
+    best = max(likelihoods, key=likelihoods.get)
+    assert network.temperature == pytest.approx(best, rel=0.02)  # steps of 1.2 %
+    without_split = replace(NAMED, train=[], validation=[], test=[])
+    for source in (None, without_split, Data(nodes.x, nodes.edge_index)):
+        assert TrainedNetwork.of(network.model, source).temperature == 1
+
+
 @pytest.mark.parametrize("name", MODEL_NAMES)
 def test_classes_without_labelled_nodes_have_no_output(name):
     more = replace(NAMED, class_names=np.array(["red", "green", "blue", "white"]))
@@ -142,7 +161,8 @@ def test_loaded_network_predicts_on_another_graph(tmp_path):
     truth.load_state_dict(again.model.state_dict())
     edges = torch.from_numpy(np.stack(OTHER.graph.adjacency.tocoo().coords).astype(np.int64))
     with torch.no_grad():
-        expected = torch.softmax(truth.eval()(torch.from_numpy(OTHER.X).float(), edges), 1)
+        output = truth.eval()(torch.from_numpy(OTHER.X).float(), edges)
+        expected = torch.softmax(output / again.temperature, 1)
     found = again.predict_proba(OTHER)
     np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=1e-5)
     assert found.shape == (90, 3)
@@ -160,7 +180,8 @@ def test_network_with_beta_keeps_its_training_labels(tmp_path):
     assert_same(network, again, data, replace(data, y=np.full(60, -1)))
     x, y = torch.from_numpy(DATA.X).float(), torch.from_numpy(data.visible_labels(validation=False))
     with torch.no_grad():
-        expected = torch.softmax(again.model(x, data.graph, y=y), 1).numpy()
+        output = again.model(x, data.graph, y=y)
+        expected = torch.softmax(output / again.temperature, 1).numpy()
     np.testing.assert_allclose(again.predict_proba(data), expected, rtol=0, atol=1e-6)
     order = np.random.default_rng(0).permutation(60)
     shuffled = replace(data, graph=data.graph.subgraph(order), X=data.X[order])
@@ -246,6 +267,8 @@ UNSAVEABLE = {
     "estimator": (lambda: GPCA(2), TypeError, r"model is a GPCA; give a torch\.nn\.Module"),
     "notes": (lambda: TrainedNetwork.of(GCN(6, 8, 2, 3), notes={"a": {1}}), TypeError,
               r"notes cannot be written as JSON"),
+    "temperature": (lambda: TrainedNetwork(GCN(6, 8, 2, 3), temperature=0.0), ValueError,
+                    r"temperature=0\.0 must be in \[0\.1, 10\]"),
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import torch
 import torch_geometric.nn as pyg
 
 from ..errors import InputError, InputTypeError, UserError
+from ..estimators.heads import TEMPERATURES
 from ..estimators.serialization import (
     NETWORK,
     decode,
@@ -121,6 +122,7 @@ def save_model(
         "kind": NETWORK,
         "name": name,
         "arguments": arguments,
+        "temperature": network.temperature,
         "notes": to_json(network.notes),
     }
     header |= {part: encode(getattr(network, part), part, arrays) for part in _PARTS}
@@ -167,7 +169,8 @@ def load_model(path: str | os.PathLike[str]) -> TrainedNetwork:
         tensors = {name.removeprefix(_STATE): torch.from_numpy(a) for name, a in state.items()}
         model.load_state_dict(tensors, assign=True)
         parts = {part: decode(header[part], arrays) for part in _PARTS}
-        network = TrainedNetwork(model.eval(), **parts, notes=header["notes"])
+        parts |= {name: header[name] for name in ("temperature", "notes")}
+        network = TrainedNetwork(model.eval(), **parts)
         _check_parts(network, arguments)
     return network
 
@@ -254,7 +257,8 @@ def _check_state(model: torch.nn.Module, arrays: Mapping[str, np.ndarray]) -> No
 
 
 def _check_parts(network: TrainedNetwork, arguments: dict[str, Any]) -> None:
-    """Raise unless classes, feature names, training nodes and notes fit the model."""
+    """Raise unless classes, feature names, training nodes, temperature and notes are valid."""
+    check_number("temperature", network.temperature, *TEMPERATURES, advice="1 changes nothing")
     for part, n in (
         ("classes", arguments["out_channels"]),
         ("feature_names", arguments["in_channels"]),

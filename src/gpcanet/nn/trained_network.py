@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..datasets import Dataset
 from ..errors import InputError, InputTypeError
+from ..estimators.heads import fit_temperature
 from ..estimators.training_nodes import TrainingNodes
 from ..graph import Graph
 from ..utils.labels import UNLABELED
@@ -44,6 +45,9 @@ class TrainedNetwork:
         Names of the features, if known.
     training_nodes : TrainingNodes or None
         Graph and training labels of a ``GPCANet`` with beta > 0, which needs them to predict.
+    temperature : float
+        The outputs are divided by it before the softmax. ``TrainedNetwork.of`` chooses it by the
+        likelihood of the validation labels, so that the probabilities are calibrated.
     notes : dict
         JSON values that are kept with the network, such as the settings of the training.
 
@@ -66,6 +70,7 @@ class TrainedNetwork:
     classes: np.ndarray | None = None
     feature_names: np.ndarray | None = None
     training_nodes: TrainingNodes | None = field(default=None, repr=False)
+    temperature: float = 1.0
     notes: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -79,8 +84,9 @@ class TrainedNetwork:
         model : torch.nn.Module
             Called as ``model(x, edge_index)``, as in ``train``.
         data : Dataset, NodeData or torch_geometric.data.Data, optional
-            A ``Dataset`` supplies the names of classes and features. A ``GPCANet`` with beta > 0
-            requires the data, because it uses the training labels to predict.
+            A ``Dataset`` supplies the names of classes and features, and a split into training,
+            validation and test nodes the temperature. A ``GPCANet`` with beta > 0 requires the
+            data, because it uses the training labels to predict.
         notes : dict, optional
             JSON values to keep with the network.
         """
@@ -91,10 +97,15 @@ class TrainedNetwork:
             feature_names = data.feature_names
             if data.class_names is not None:  # the last classes may have no labelled node
                 classes = data.class_names[: getattr(model, "out_channels", None)]
-        if data is not None and uses_labels(model):
-            nodes = NodeData.of(data)
+            has_split = bool(len(data.train) and len(data.validation))
+        else:
+            has_split = isinstance(data, NodeData) or getattr(data, "train_mask", None) is not None
+        needs_labels = data is not None and uses_labels(model)
+        nodes = NodeData.of(data) if has_split or needs_labels else None
+        if nodes is not None and needs_labels:
             training_nodes = TrainingNodes(nodes.graph, None, None, nodes.visible_labels.numpy())
-        return cls(model, classes, feature_names, training_nodes, notes or {})
+        network = cls(model, classes, feature_names, training_nodes, notes=notes or {})
+        return network if nodes is None else network._calibrated(nodes)
 
     @property
     def n_features(self) -> int | None:
@@ -144,7 +155,16 @@ class TrainedNetwork:
                 f"the model has {output.shape[1]} outputs for {len(self.classes)} classes; give "
                 f"one class per output"
             )
-        return torch.softmax(output, 1).cpu().numpy()
+        return torch.softmax(output / self.temperature, 1).cpu().numpy()
+
+    def _calibrated(self, data: NodeData) -> TrainedNetwork:
+        """The same network with the best temperature for the validation nodes, if there are any."""
+        codes = data.y[data.validation].cpu().numpy()
+        known = data.validation.cpu().numpy()[codes >= 0]
+        if len(known) == 0:
+            return self
+        probabilities = self.predict_proba(data)[known]
+        return replace(self, temperature=fit_temperature(probabilities, codes[codes >= 0]))
 
     def _labels(self, graph: Graph) -> np.ndarray:
         """Training labels of the nodes of a graph, -1 for all nodes if they are not used."""

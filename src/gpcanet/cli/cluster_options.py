@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from .option_groups import option
+from .options import Input
 
 #: Panel of the help.
 CLUSTER = "Larger than memory"
@@ -43,8 +44,11 @@ class ClusterOptions:
     def is_distributed(self) -> bool:
         return self.workers is not None or self.scheduler is not None
 
-    def check(self) -> None:
+    def check(self, data: Input) -> None:
         """Raise if options exclude each other, or need one that is missing."""
+        has_input = data.dataset is not None or any(data.files.values())
+        if self.store is not None and has_input:
+            raise InputError(f"give --store {self.store}, a dataset or files, not several")
         if self.workers is not None and self.scheduler is not None:
             raise InputError("give --workers (on this machine) or --scheduler, not both")
         if self.is_distributed and self.scratch is None and not self.plan:

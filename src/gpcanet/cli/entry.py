@@ -88,7 +88,7 @@ def run_app(app: typer.Typer, program: str) -> None:
 
 def describe(error: Exception) -> str:
     """The message of an error in one sentence, with the options of the command."""
-    if isinstance(error, OutputExistsError):
+    if isinstance(error, OutputExistsError) and error.is_replaceable:
         return f"{error.path} exists; choose another name or use --force to replace it"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror

@@ -20,6 +20,7 @@ from ..errors import DataError, UserError
 from ..files.column_roles import ColumnRoles
 from ..graph.stored import stored_ids
 from ..utils.array_files import Entry, open_array
+from ..utils.atomic import check_new_folder
 from ..utils.checks import check_number
 from . import build_tasks
 from .build_tasks import LABEL_TYPE, Build, FeaturePart
@@ -37,7 +38,6 @@ from .tasks import record_path
 from .writing import (
     COLUMNS_PER_BLOCK,
     check_dtype,
-    check_new_folder,
     write_store_manifest,
     write_whole,
 )

@@ -11,13 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..datasets import Dataset
-from ..errors import InputError, OutputExistsError
+from ..errors import InputError
 from ..estimators.validation import check_finite
 from ..graph import Graph
 from ..graph.stored import STORE, encoded_text
 from ..linalg import row_chunks
 from ..utils.array_files import SHARD_BYTES, Entry, write_array, write_manifest
-from ..utils.atomic import atomic_folder
+from ..utils.atomic import atomic_folder, check_new_folder
 from ..utils.labels import SPLIT
 from .store import Store
 
@@ -174,18 +174,6 @@ def checked_size(block: np.ndarray) -> float:
 
 def dense(block: Any) -> np.ndarray:
     return np.asarray(block.toarray() if sp.issparse(block) else block)
-
-
-def check_new_folder(folder: str | os.PathLike[str]) -> Path:
-    """Raise if a new folder cannot be created there."""
-    path = Path(folder)
-    if path.exists():
-        raise OutputExistsError(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"folder {path.parent} does not exist; create it first")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"folder {path.parent} is not writable; choose another folder")
-    return path
 
 
 def check_dtype(dtype: Any) -> np.dtype:

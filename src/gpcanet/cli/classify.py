@@ -15,24 +15,26 @@ from ..estimators.classifier import GPCAClassifier
 from ..files import write_predictions
 from ..files.categories import categories_of_features
 from ..utils.checks import check_choice
-from .classification_report import ClassificationReport
 from .console import Console
 from .method_options import ClassifySettings, HoldOutSettings
-from .metrics import CLASS_METRICS, scores
 from .models import (
     check_labelled,
     choose_memory_limit,
     graph_values,
-    is_network_file,
-    load_estimator,
     save_estimator,
     show_report,
 )
-from .networks import load_network, predict_by_network
-from .new_nodes import load_for_model
 from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
+from .reports import CLASS_METRICS, ClassificationReport
+from .saved_models import (
+    is_network_file,
+    load_estimator,
+    load_for_model,
+    load_network,
+    predict_by_network,
+)
 
 HELD_OUT_NODES = "nodes with held-out labels"
 
@@ -85,8 +87,8 @@ def _apply_saved_model(
         if files.memory_limit is not None:
             raise InputError(f"--memory-limit is for GPCA; leave it out for the network {path}")
         network = load_network(path)
-        names = () if network.feature_names is None else network.feature_names
-        dataset = data.load(console, categories=categories_of_features(names))
+        categories = categories_of_features(network.feature_names)
+        dataset = data.load(console, categories=categories)
         classes, probabilities = predict_by_network(network, dataset, console)
         details: dict[str, Any] = {"network": network.notes}
     else:
@@ -178,14 +180,4 @@ def _evaluate(
     # Classes that the model does not know have probability 0.
     known = np.zeros((len(nodes), len(codes)))
     known[:, : len(classes)] = probabilities[nodes]
-    predicted = known.argmax(axis=1)
-    names = [str(name) for name in codes]
-    return ClassificationReport(
-        names,
-        truth,
-        predicted,
-        description,
-        confidence=known.max(axis=1),
-        metric=metric,
-        scores=scores(CLASS_METRICS, truth, known),
-    )
+    return ClassificationReport([str(name) for name in codes], truth, known, description, metric)

@@ -15,14 +15,13 @@ from .method_options import EmbedSettings
 from .models import (
     check_labelled,
     choose_memory_limit,
-    load_estimator,
     save_estimator,
     show_embedding,
 )
-from .new_nodes import load_for_model
 from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
+from .saved_models import load_estimator, load_for_model
 
 
 def run(

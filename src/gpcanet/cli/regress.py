@@ -15,20 +15,18 @@ from ..files import write_values
 from ..utils.checks import check_choice
 from .console import Console
 from .method_options import HoldOutSettings, RegressSettings
-from .metrics import NUMBER_METRICS
 from .models import (
     check_labelled,
     choose_memory_limit,
     graph_values,
-    load_estimator,
     save_estimator,
     show_report,
 )
-from .new_nodes import load_for_model
 from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
-from .regression_report import RegressionReport
+from .reports import NUMBER_METRICS, RegressionReport
+from .saved_models import load_estimator, load_for_model
 
 HELD_OUT_NODES = "nodes with held-out values"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import InputError, MissingFeatureError, UnknownNodeError
+from ..errors import InputError
 from .console import Console
 from .log_file import log_to_file
 from .option_groups import option, option_names, panel_option
@@ -232,33 +232,27 @@ class Input:
             ("source", "target", "weight"),
         ):
             check_distinct_columns({options[name]: getattr(self, name) for name in group})
-        try:
-            return load_files(
-                features,
-                edges,
-                labels,
-                id_column=self.id_column,
-                source=self.source,
-                target=self.target,
-                weight=self.weight,
-                label_column=self.label_column,
-                split_column=self.split_column,
-                ignore=self.ignore or (),
-                one_hot=dict.fromkeys(self.one_hot or ()) | dict(categories),
-                neighbors=self.neighbors,
-                drop_unknown=self.drop_unknown,
-                numeric_labels=numeric_labels,
-                keep_missing=self.impute,
-                known=known,
-                layer=self.layer,
-                obsm=self.obsm,
-                obsp=self.obsp,
-            )
-        except MissingFeatureError as error:
-            raise InputError(f"{error.problem}; fill it in, or use --impute") from error
-        except UnknownNodeError as error:
-            advice = f"add it there or use --drop-unknown{error.hint}"
-            raise InputError(f"{error.problem}; {advice}") from error
+        return load_files(
+            features,
+            edges,
+            labels,
+            id_column=self.id_column,
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            label_column=self.label_column,
+            split_column=self.split_column,
+            ignore=self.ignore or (),
+            one_hot=dict.fromkeys(self.one_hot or ()) | dict(categories),
+            neighbors=self.neighbors,
+            drop_unknown=self.drop_unknown,
+            numeric_labels=numeric_labels,
+            keep_missing=self.impute,
+            known=known,
+            layer=self.layer,
+            obsm=self.obsm,
+            obsp=self.obsp,
+        )
 
 
 def _sizes(data: Dataset) -> str:

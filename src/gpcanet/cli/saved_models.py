@@ -104,12 +104,10 @@ def load_for_model(
         known = None if training is None else training.graph
         categories = categories_of_features(names)
         dataset = data.load(console, known, numeric_labels=numeric_labels, categories=categories)
-    except InputError as error:
-        if training is not None or not isinstance(error.__cause__, UnknownNodeError):
-            raise
-        raise InputError(
-            f"{error}; if it is a training node, save the model with --keep-training-nodes"
-        ) from error
+    except UnknownNodeError as error:
+        if training is None:
+            error.hint += "; if it is a training node, save the model with --keep-training-nodes"
+        raise
     X = select_columns(dataset, model.n_features_in_, names, console)
     place: dict[str, Any] = {"graph": dataset.graph, "nodes": None}
     if dataset.neighborhood is not None:

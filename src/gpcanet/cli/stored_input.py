@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from .. import __version__
-from ..errors import InputError, UnknownNodeError
+from ..errors import InputError
 from ..files.paths import PARQUET_SUFFIXES, check_file, files_in, is_several_files
 from ..utils.array_files import write_json
 from .console import Console
@@ -85,7 +85,7 @@ def _build(console: Console, data: Input, folder: Path, client: Any) -> Store:
         return write_input(console, data, folder)
     if data.features is None or data.edges is None:
         raise InputError("give the name of a dataset, or --features and --edges")
-    with console.phase("storing"), _naming_options():
+    with console.phase("storing"):
         return build_store(
             folder, data.features, data.edges, data.labels, client=client,
             id_column=data.id_column, source=data.source, target=data.target,
@@ -93,15 +93,6 @@ def _build(console: Console, data: Input, folder: Path, client: Any) -> Store:
             split_column=data.split_column, ignore=data.ignore or (),
             drop_unknown=data.drop_unknown,
         )  # fmt: skip
-
-
-@contextmanager
-def _naming_options() -> Iterator[None]:
-    try:
-        yield
-    except UnknownNodeError as error:
-        option = option_names(Input)["drop_unknown"]
-        raise InputError(f"{error.problem}; add it there or use {option}") from error
 
 
 @contextmanager

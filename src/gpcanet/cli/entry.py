@@ -12,8 +12,8 @@ from typing import Any
 import typer
 
 from ..errors import InputError, MissingFeatureError, OutputExistsError, UnknownNodeError, UserError
-from .console import escaped, print_result
-from .log_file import logger, stop_logging
+from .console import escaped, logger, print_result
+from .log_file import stop_logging
 from .signals import (
     INTERRUPTED,
     INTERRUPTED_MESSAGE,

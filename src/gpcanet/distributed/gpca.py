@@ -291,15 +291,11 @@ def _identity(
         **own,
         "gpcanet": __version__,
         "store": store.digest,
-        "labels": None if labels is None else _digest_of(labels),
+        "labels": None if labels is None else hashlib.sha256(labels.tobytes()).hexdigest(),
         "blocks": plan.blocks,
         "chunks": plan.chunks,
         "output": None if output is None else [str(output), format, id_name],
     }
-
-
-def _digest_of(labels: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(labels).data).hexdigest()
 
 
 def _work(

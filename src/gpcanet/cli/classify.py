@@ -21,6 +21,7 @@ from .models import (
     check_labelled,
     choose_memory_limit,
     graph_values,
+    new_estimator,
     save_estimator,
     show_report,
 )
@@ -53,21 +54,25 @@ def run(
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
         return
-    model = GPCAClassifier(
-        **given_options(settings),
-        memory_limit=files.memory_limit,
-        keep_training_nodes=files.keep_training_nodes,
-    )
-    model.check_parameters()
-
+    model = new_estimator(GPCAClassifier, given_options(settings), files)
     dataset = data.load(console)
     model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
     check_labelled(dataset)
     split = dataset
     if not dataset.has_split:
         split = hold_out(dataset, held_out.seed or 0, test=test_share)
-    report = _fit_and_evaluate(console, model, split, metric)
-    if report is not None and not dataset.has_split and files.written:
+    if not len(split.train):
+        raise InputError(
+            "the split has no labelled training node; mark some as train, or leave that column out "
+            "with --ignore"
+        )
+    with console.phase("fitting"):
+        _fit(model, split)
+    probabilities = model.label_distributions_
+    report = _evaluate(split, model.classes_, probabilities, split.test, HELD_OUT_NODES, metric)
+    if report is None:
+        console.note("no report: no labels were held out")
+    elif not dataset.has_split and files.written:
         # The split was only for the report: results use all labels.
         with console.phase("fitting on all labels"):
             everything = np.flatnonzero(dataset.y >= 0)
@@ -126,23 +131,6 @@ def _write(
     if files.output is not None:
         how = files.result_options(data)
         write_predictions(files.output, dataset.graph, classes, probabilities, **how)
-
-
-def _fit_and_evaluate(
-    console: Console, model: GPCAClassifier, dataset: Dataset, metric: str
-) -> ClassificationReport | None:
-    if not len(dataset.train):
-        raise InputError(
-            "the split has no labelled training node; mark some as train, or leave that column out "
-            "with --ignore"
-        )
-    with console.phase("fitting"):
-        _fit(model, dataset)
-    probabilities = model.label_distributions_
-    report = _evaluate(dataset, model.classes_, probabilities, dataset.test, HELD_OUT_NODES, metric)
-    if report is None:
-        console.note("no report: no labels were held out")
-    return report
 
 
 def _fit(model: GPCAClassifier, dataset: Dataset) -> None:

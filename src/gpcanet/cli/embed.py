@@ -15,6 +15,7 @@ from .method_options import EmbedSettings
 from .models import (
     check_labelled,
     choose_memory_limit,
+    new_estimator,
     save_estimator,
     show_embedding,
 )
@@ -46,12 +47,7 @@ def run(
             raise InputError("--model applies to a dataset or files; leave out --store")
         dataset, X, place = load_for_model(model, data, console)
     else:
-        model = GPCA(
-            **parameters_of(settings),
-            memory_limit=files.memory_limit,
-            keep_training_nodes=files.keep_training_nodes,
-        )
-        model.check_parameters()
+        model = new_estimator(GPCA, parameters_of(settings), files)
         dataset = data.load(console) if cluster.store is None else _load_store(cluster.store)
         model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
         if model.beta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,18 @@ from ..estimators.serialization import Estimator, save_model
 from .console import Console
 from .output_options import ModelFiles, OutputFiles
 from .reports import ClassificationReport, RegressionReport
+
+#: An estimator of the command.
+Model = TypeVar("Model", bound=GPCA | GPCAClassifier | GPCARegressor)
+
+
+def new_estimator(kind: type[Model], given: dict[str, Any], files: ModelFiles) -> Model:
+    """An estimator with the settings of the user, not fitted; raise if one of them is wrong."""
+    model: Any = kind(
+        **given, memory_limit=files.memory_limit, keep_training_nodes=files.keep_training_nodes
+    )
+    model.check_parameters()
+    return model
 
 
 def save_estimator(model: Estimator, dataset: Dataset, files: ModelFiles) -> None:

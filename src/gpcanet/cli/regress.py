@@ -19,6 +19,7 @@ from .models import (
     check_labelled,
     choose_memory_limit,
     graph_values,
+    new_estimator,
     save_estimator,
     show_report,
 )
@@ -45,13 +46,7 @@ def run(
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
         return
-    model = GPCARegressor(
-        **given_options(settings),
-        memory_limit=files.memory_limit,
-        keep_training_nodes=files.keep_training_nodes,
-    )
-    model.check_parameters()
-
+    model = new_estimator(GPCARegressor, given_options(settings), files)
     dataset = data.load(console, numeric_labels=True)
     _check_numbers(dataset)
     check_labelled(dataset)

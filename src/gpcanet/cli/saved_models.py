@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,7 @@ from ..files.categories import categories_of_features
 from ..utils.tensor_file import stated_kind
 from .console import Console
 from .missing_features import fill_new_nodes
+from .models import Model
 from .options import Input
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 #: The command that applies a saved model.
 COMMANDS: dict[type, str] = {GPCA: "embed", GPCAClassifier: "classify", GPCARegressor: "regress"}
-
-Model = TypeVar("Model", bound=GPCA | GPCAClassifier | GPCARegressor)
 
 
 def is_network_file(path: Path) -> bool:

@@ -361,4 +361,8 @@ def test_bad_files_and_outputs(gpcanet, scheduler):
     complaint = gpcanet(*run, *files, "-o", "out").complaint
     assert "part2.parquet, row 0: node 'zz' is not in the features" in complaint
     assert complaint.endswith("add it there or use --drop-unknown")
+    ids = [f"n{i}" for i in range(2)]
+    pq.write_table(pa.table({"id": ids, "a": [1.0, None]}), "incomplete.parquet")
+    complaint = gpcanet(*run, "-f", "incomplete.parquet", "-e", "edges", "-o", "out").complaint
+    assert complaint.endswith("fill it in, or use --impute")
     assert not Path("s/store").exists()

@@ -158,21 +158,13 @@ def _as_json(value: Any) -> Any:
 def _check_record(folder: Path, path: Path, record: dict[str, Any]) -> None:
     """Raise unless the store was built from this input."""
     try:
-        earlier = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        earlier = None
-    advice = f"choose another scratch folder, or embed {folder} as it is by --store"
-    if not _is_record(earlier):
-        raise InputError(f"{folder} has no valid record of its input ({path}); {advice}")
-    difference = _difference(folder, earlier, record)
+        difference = _difference(folder, json.loads(path.read_bytes()), record)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        difference = f"{folder} has no valid record of its input ({path})"
     if difference is not None:
-        raise InputError(f"{difference}; {advice}")
-
-
-def _is_record(found: Any) -> bool:
-    if not isinstance(found, dict) or not {"gpcanet", "dataset"} <= found.keys():
-        return False
-    return all(isinstance(found.get(name), dict) for name in ("options", "files"))
+        raise InputError(
+            f"{difference}; choose another scratch folder, or embed {folder} as it is by --store"
+        )
 
 
 def _difference(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) -> str | None:

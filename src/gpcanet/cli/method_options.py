@@ -126,6 +126,42 @@ class HoldOutSettings:
 
 
 @dataclass(frozen=True)
+class ExploreSettings:
+    """Settings of ``explore``; fields are named as the parameters of GPCAPath."""
+
+    n_components: int | None = option(
+        METHOD, "--components", "-k", help="Number of components [64]."
+    )
+    alphas: Alphas = None
+    betas: list[float] | None = option(
+        METHOD,
+        "--beta",
+        "-b",
+        metavar="<float>",
+        help="Weight of labels, 0 to 1; repeat it for several [0, 0.2 and 0.5].",
+    )
+    normalization: Normalization = None
+
+
+@dataclass(frozen=True)
+class PageSettings:
+    """What the page of ``explore`` shows."""
+
+    layout: str = option(
+        METHOD,
+        "--layout",
+        default="auto",
+        help="pca (first two components), tsne, or auto: tsne up to 5,000 nodes.",
+    )
+    max_nodes: int = option(
+        METHOD,
+        "--max-nodes",
+        default=200_000,
+        help="Largest number of nodes shown; larger graphs are sampled.",
+    )
+
+
+@dataclass(frozen=True)
 class NetworkSettings:
     """Model and initialisation of ``train``."""
 

@@ -104,3 +104,21 @@ class ModelFiles(OutputFiles):
             raise InputError("--keep-training-nodes applies to a saved model; give --save-model")
         self.check(data)
         check_distinct_files([self.output, self.save_model], [self.model])
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """The page that ``explore`` writes."""
+
+    output: Path = option(
+        RUN, "--output", "-o", default=Path("explore.html"), help="File of the page: .html."
+    )
+    force: Force = False
+    open_page: bool = option(RUN, "--open", default=False, help="Show the page in the web browser.")
+
+    def check(self, data: Input) -> None:
+        """Raise before any work is done if the page could not be written."""
+        if self.output.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"{self.output}: the page must be an .html file")
+        check_target(self.output, overwrite=self.force)
+        check_distinct_files([self.output], data.files.values())

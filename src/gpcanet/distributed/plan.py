@@ -30,6 +30,7 @@ from ..linalg.operators.propagation import MATERIALIZED_BYTES
 from ..linalg.solvers.base import HALF_TOL
 from ..linalg.solvers.chebyshev import chebyshev_steps
 from ..linalg.solvers.fixed_point import fixed_point_steps
+from ..utils.checks import check_number
 from .store import Store
 
 #: Memory of a worker that does not depend on the graph: code, chunks and their products.
@@ -150,6 +151,9 @@ def make_plan(
         If the memory is too small; the message states the smallest that suffices.
     """
     check_supported(store, parameters)
+    if columns_per_task is not None:
+        advice = "None means the columns of a block of the store"
+        check_number("columns_per_task", columns_per_task, 1, integer=True, advice=advice)
     n, d = store.n_nodes, store.n_features
     dtype_bytes = 4 if parameters.half else store.dtype.itemsize
     limit = parameters.memory_limit

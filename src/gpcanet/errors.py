@@ -87,14 +87,15 @@ class DataUnavailableError(DataError):
 
 
 class OutputExistsError(UserError, FileExistsError):
-    """An output file exists, and replacing it was not requested."""
+    """An output exists, and replacing it was not requested, or is not supported."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.path = path
+    def __init__(self, path: Path, is_replaceable: bool = True) -> None:
+        super().__init__(path, is_replaceable)
+        self.path, self.is_replaceable = path, is_replaceable
 
     def __str__(self) -> str:
-        return f"{self.path} exists; choose another name or pass overwrite=True"
+        advice = " or pass overwrite=True" if self.is_replaceable else ""
+        return f"{self.path} exists; choose another name{advice}"
 
 
 class TrainingDivergedError(InputError):

@@ -85,6 +85,8 @@ def test_no_edges_and_no_neighbors_names_both_options(gpcanet):
     write_small()
     complaint = gpcanet("embed", "-f", "f.csv", "-o", "z.csv").complaint
     assert "--edges or --neighbors" in complaint
+    complaint = gpcanet("embed", "-f", "f.csv", "--neighbors", "9", "-o", "z.csv").complaint
+    assert complaint.startswith("--neighbors 9 must be an integer from 1 to ")
 
 
 def test_a_file_in_place_of_a_dataset_names_the_options(gpcanet):

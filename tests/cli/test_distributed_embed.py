@@ -336,6 +336,7 @@ def test_a_stopped_build_is_resumed(gpcanet, monkeypatch, scheduler):
         (["digits", "--workers", "1"], "a distributed run needs --scratch"),
         (["digits", "--plan"], "--plan needs workers; give --workers or --scheduler"),
         (["digits", "--store", "s"], "give --store s, a dataset or files, not several"),
+        (["digits", "--store", "s", "--workers", "1", "--scratch", "s"], "give --store s, a data"),
         (["--store", "s"], "s is not a store of GPCANet"),
         (["digits", "--workers", "1", "--scratch", "s", "--model", "m"], "--model and .* do not"),
         (["digits", "--scheduler", "tcp://127.0.0.1:9", "--scratch", "s"], "no Dask scheduler"),
@@ -354,9 +355,14 @@ def test_bad_files_and_outputs(gpcanet, scheduler):
     files = ["-f", "features", "-e", "edges"]
     assert "writes a folder of Parquet" in gpcanet(*run, *files, "-o", "out.csv").complaint
     assert "nothing to write" in gpcanet(*run, *files).complaint
-    assert "features exists; choose" in gpcanet(*run, *files, "-o", "features").complaint
+    existing = gpcanet(*run, *files, "-o", "features", "--force").complaint
+    assert existing.endswith("features exists; choose another name")
     pq.write_table(pa.table({"source": ["n1"], "target": ["zz"]}), "edges/part2.parquet")
     complaint = gpcanet(*run, *files, "-o", "out").complaint
     assert "part2.parquet, row 0: node 'zz' is not in the features" in complaint
     assert complaint.endswith("add it there or use --drop-unknown")
+    ids = [f"n{i}" for i in range(2)]
+    pq.write_table(pa.table({"id": ids, "a": [1.0, None]}), "incomplete.parquet")
+    complaint = gpcanet(*run, "-f", "incomplete.parquet", "-e", "edges", "-o", "out").complaint
+    assert complaint.endswith("fill it in, or use --impute")
     assert not Path("s/store").exists()

@@ -10,7 +10,7 @@ from command import read_table, write_blocks
 from own_files import write
 
 from gpcanet import GPCARegressor
-from gpcanet.cli.metrics import CLASS_METRICS, NUMBER_METRICS, scores
+from gpcanet.cli.reports import CLASS_METRICS, NUMBER_METRICS, scores
 from gpcanet.files import load_files
 
 N = 60

@@ -172,7 +172,7 @@ def test_bad_input(client, tmp_path):
     unlabeled = Dataset("m", data.graph, data.X, np.full(40, -1))
     store = write_dataset(unlabeled, tmp_path / "store")
     scratch = tmp_path / "s"
-    with pytest.raises(InputError, match="the store has no labels; pass y"):
+    with pytest.raises(InputError, match="the store has no labels; give labels"):
         GPCA(2, beta=0.1).fit(store, client=client, scratch=scratch)
     with pytest.raises(OutputExistsError):
         GPCA(2).fit_transform(store, client=client, scratch=scratch, output=tmp_path)

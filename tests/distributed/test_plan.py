@@ -50,6 +50,12 @@ def test_the_guide_shows_what_the_plan_says(heading, machines):
     assert shown.replace("\n", " ") == plan.summary(machines, machines).replace("\n", " ")
 
 
+@pytest.mark.parametrize("number", [0, -1])
+def test_columns_per_task_is_checked(number):
+    with pytest.raises(InputError, match=f"columns_per_task={number} must be at least 1"):
+        make_plan(planned_store(100, 200, 8), Parameters(), n_components=2, columns_per_task=number)
+
+
 @pytest.mark.parametrize(
     ("d", "steps", "shown"),
     [

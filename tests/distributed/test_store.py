@@ -156,6 +156,8 @@ def test_what_cannot_be_stored(tmp_path):
         write_dataset(data, tmp_path / "store")
     with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
         write_dataset(data, tmp_path / "no" / "store")
+    with pytest.raises(InputError, match="columns_per_block=0 must be at least 1; the default is"):
+        write_dataset(data, tmp_path / "new", columns_per_block=0)
     ids = np.empty(40, object)
     ids[:] = [(1, 2)] * 40
     with pytest.raises(InputTypeError, match=r"node id \(1, 2\) cannot be stored"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from own_files import EDGES, FEATURES, LABELS, Written, load, npy, npz, parquet, sparse_npz
 from properties import examples
 
-from gpcanet.errors import DataError
+from gpcanet.errors import DataError, InputError
 
 X = [[1, 2], [3, 4], [5, 7]]
 PATH = [(0, 1), (1, 2)]
@@ -343,6 +343,6 @@ def test_neighbors_instead_of_edges(tmp_path):
          r"features\.npz, row 1: features must be finite"),
     ],
 )  # fmt: skip
-def test_invalid_neighbors_raise_data_error(tmp_path, case, pattern):
-    with pytest.raises(DataError, match=pattern):
+def test_invalid_neighbors_raise_input_error(tmp_path, case, pattern):
+    with pytest.raises(InputError, match=pattern):
         load(tmp_path, **case)

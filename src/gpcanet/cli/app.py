@@ -13,9 +13,8 @@ from . import options as o
 from .cluster_options import ClusterOptions
 from .console import Console, print_result
 from .entry import make_app, run_app
-from .explore_options import ExploreSettings, PageFile, PageSettings
 from .option_groups import add_command
-from .output_options import ModelFiles, TrainingFiles
+from .output_options import ModelFiles, PageFile, TrainingFiles
 
 app = make_app(
     "gpcanet",
@@ -154,8 +153,8 @@ def regress(
 @add_command(app)
 def explore(
     data: o.Input,
-    settings: ExploreSettings,
-    shown: PageSettings,
+    settings: m.ExploreSettings,
+    shown: m.PageSettings,
     held_out: m.HoldOutSettings,
     file: PageFile,
     display: o.Display,

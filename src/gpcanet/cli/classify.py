@@ -15,24 +15,27 @@ from ..estimators.classifier import GPCAClassifier
 from ..files import write_predictions
 from ..files.categories import categories_of_features
 from ..utils.checks import check_choice
-from .classification_report import ClassificationReport
 from .console import Console
 from .method_options import ClassifySettings, HoldOutSettings
-from .metrics import CLASS_METRICS, scores
 from .models import (
     check_labelled,
     choose_memory_limit,
     graph_values,
-    is_network_file,
-    load_estimator,
+    new_estimator,
     save_estimator,
     show_report,
 )
-from .networks import load_network, predict_by_network
-from .new_nodes import load_for_model
 from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
+from .reports import CLASS_METRICS, ClassificationReport
+from .saved_models import (
+    is_network_file,
+    load_estimator,
+    load_for_model,
+    load_network,
+    predict_by_network,
+)
 
 HELD_OUT_NODES = "nodes with held-out labels"
 
@@ -51,21 +54,25 @@ def run(
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
         return
-    model = GPCAClassifier(
-        **given_options(settings),
-        memory_limit=files.memory_limit,
-        keep_training_nodes=files.keep_training_nodes,
-    )
-    model.check_parameters()
-
+    model = new_estimator(GPCAClassifier, given_options(settings), files)
     dataset = data.load(console)
     model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
     check_labelled(dataset)
     split = dataset
     if not dataset.has_split:
         split = hold_out(dataset, held_out.seed or 0, test=test_share)
-    report = _fit_and_evaluate(console, model, split, metric)
-    if report is not None and not dataset.has_split and files.written:
+    if not len(split.train):
+        raise InputError(
+            "the split has no labelled training node; mark some as train, or leave that column out "
+            "with --ignore"
+        )
+    with console.phase("fitting"):
+        _fit(model, split)
+    probabilities = model.label_distributions_
+    report = _evaluate(split, model.classes_, probabilities, split.test, HELD_OUT_NODES, metric)
+    if report is None:
+        console.note("no report: no labels were held out")
+    elif not dataset.has_split and files.written:
         # The split was only for the report: results use all labels.
         with console.phase("fitting on all labels"):
             everything = np.flatnonzero(dataset.y >= 0)
@@ -85,8 +92,8 @@ def _apply_saved_model(
         if files.memory_limit is not None:
             raise InputError(f"--memory-limit is for GPCA; leave it out for the network {path}")
         network = load_network(path)
-        names = () if network.feature_names is None else network.feature_names
-        dataset = data.load(console, categories=categories_of_features(names))
+        categories = categories_of_features(network.feature_names)
+        dataset = data.load(console, categories=categories)
         classes, probabilities = predict_by_network(network, dataset, console)
         details: dict[str, Any] = {"network": network.notes}
     else:
@@ -126,23 +133,6 @@ def _write(
         write_predictions(files.output, dataset.graph, classes, probabilities, **how)
 
 
-def _fit_and_evaluate(
-    console: Console, model: GPCAClassifier, dataset: Dataset, metric: str
-) -> ClassificationReport | None:
-    if not len(dataset.train):
-        raise InputError(
-            "the split has no labelled training node; mark some as train, or leave that column out "
-            "with --ignore"
-        )
-    with console.phase("fitting"):
-        _fit(model, dataset)
-    probabilities = model.label_distributions_
-    report = _evaluate(dataset, model.classes_, probabilities, dataset.test, HELD_OUT_NODES, metric)
-    if report is None:
-        console.note("no report: no labels were held out")
-    return report
-
-
 def _fit(model: GPCAClassifier, dataset: Dataset) -> None:
     y = _labels_by_name(dataset, dataset.visible_labels())
     validation = dataset.validation if len(dataset.validation) else None
@@ -178,14 +168,4 @@ def _evaluate(
     # Classes that the model does not know have probability 0.
     known = np.zeros((len(nodes), len(codes)))
     known[:, : len(classes)] = probabilities[nodes]
-    predicted = known.argmax(axis=1)
-    names = [str(name) for name in codes]
-    return ClassificationReport(
-        names,
-        truth,
-        predicted,
-        description,
-        confidence=known.max(axis=1),
-        metric=metric,
-        scores=scores(CLASS_METRICS, truth, known),
-    )
+    return ClassificationReport([str(name) for name in codes], truth, known, description, metric)

@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataWarning
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 logger = logging.getLogger("gpcanet")
+logger.addHandler(logging.NullHandler())  # without it, logging prints errors a second time
 
 #: Without a progress bar, the time of a phase is printed if it is at least this long.
 LONG_SECONDS = 2.0
@@ -142,7 +143,7 @@ class Console:
         def show(what: str, done: int, total: int | None) -> None:
             self.progress(what, done, total, f"{unit} {done:,} of {total:,}", has_estimate=False)
 
-        with progress_to(show) if self.draws else nullcontext():
+        with progress_to(show):
             yield
 
     def progress(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..graph.assembly import count_of
+from ..utils.atomic import check_new_folder
 from ..utils.available_memory import available_bytes
 from .cluster_options import ClusterOptions
 from .console import Console
@@ -42,8 +43,6 @@ def run(
     output = _check_files(files)
     model = GPCA(**given, memory_limit=files.memory_limit)
     model.check_parameters()
-    if cluster.store is not None:
-        _check_no_input(data, cluster.store)
     if cluster.plan:
         _show_plan(console, data, model, files, cluster)
     else:
@@ -58,7 +57,8 @@ def _show_plan(
     Folders of Parquet files are stored in the scratch folder, where the run uses the store. All
     other data fits in memory, and its store is temporary.
     """
-    is_kept = cluster.store is None and is_read_by_workers(data) and _has_folder(data)
+    has_folder = any(path is not None and path.is_dir() for path in data.files.values())
+    is_kept = cluster.store is None and is_read_by_workers(data) and has_folder
     if is_kept:
         if cluster.scratch is None:
             raise InputError(
@@ -116,8 +116,6 @@ def _embed(
 
 def _check_files(files: ModelFiles) -> Path | None:
     """The folder of results; raise before any work if something could not be written."""
-    from ..distributed.writing import check_new_folder
-
     if files.model is not None or files.keep_training_nodes:
         raise InputError(
             "--model and --keep-training-nodes do not apply to distributed runs; use "
@@ -149,15 +147,6 @@ def _check_no_run(cluster: ClusterOptions) -> None:
             f"{cluster.scratch} contains an unfinished run; continue it by --resume, or choose "
             f"another scratch folder"
         )
-
-
-def _check_no_input(data: Input, store: Path) -> None:
-    if data.dataset is not None or any(path is not None for path in data.files.values()):
-        raise InputError(f"give --store {store}, a dataset or files, not several")
-
-
-def _has_folder(data: Input) -> bool:
-    return any(path is not None and path.is_dir() for path in data.files.values())
 
 
 @contextmanager

@@ -15,14 +15,14 @@ from .method_options import EmbedSettings
 from .models import (
     check_labelled,
     choose_memory_limit,
-    load_estimator,
+    new_estimator,
     save_estimator,
     show_embedding,
 )
-from .new_nodes import load_for_model
 from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
+from .saved_models import load_estimator, load_for_model
 
 
 def run(
@@ -32,7 +32,7 @@ def run(
     files: ModelFiles,
     cluster: ClusterOptions,
 ) -> None:
-    cluster.check()
+    cluster.check(data)
     if not cluster.plan:
         files.check_any()
     if cluster.is_distributed:
@@ -47,13 +47,8 @@ def run(
             raise InputError("--model applies to a dataset or files; leave out --store")
         dataset, X, place = load_for_model(model, data, console)
     else:
-        model = GPCA(
-            **parameters_of(settings),
-            memory_limit=files.memory_limit,
-            keep_training_nodes=files.keep_training_nodes,
-        )
-        model.check_parameters()
-        dataset = data.load(console) if cluster.store is None else _load_store(cluster.store, data)
+        model = new_estimator(GPCA, parameters_of(settings), files)
+        dataset = data.load(console) if cluster.store is None else _load_store(cluster.store)
         model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
         if model.beta:
             check_labelled(dataset)
@@ -81,11 +76,9 @@ def parameters_of(settings: EmbedSettings) -> dict[str, Any]:
     return {**given, "solver": "fixed-point"} if "n_iter" in given else given
 
 
-def _load_store(folder: Path, data: Input) -> Dataset:
+def _load_store(folder: Path) -> Dataset:
     try:
         from ..distributed.store import Store
     except ImportError:
         raise InputError("stores need dask; pip install 'gpcanet[distributed]'") from None
-    if data.dataset is not None or any(path is not None for path in data.files.values()):
-        raise InputError(f"give --store {folder}, a dataset or files, not several")
     return Store.open(folder).dataset()

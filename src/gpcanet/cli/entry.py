@@ -11,9 +11,9 @@ from typing import Any
 
 import typer
 
-from ..errors import InputError, OutputExistsError, UserError
-from .console import escaped, print_result
-from .log_file import logger, stop_logging
+from ..errors import InputError, MissingFeatureError, OutputExistsError, UnknownNodeError, UserError
+from .console import escaped, logger, print_result
+from .log_file import stop_logging
 from .signals import (
     INTERRUPTED,
     INTERRUPTED_MESSAGE,
@@ -88,8 +88,12 @@ def run_app(app: typer.Typer, program: str) -> None:
 
 def describe(error: Exception) -> str:
     """The message of an error in one sentence, with the options of the command."""
-    if isinstance(error, OutputExistsError):
+    if isinstance(error, OutputExistsError) and error.is_replaceable:
         return f"{error.path} exists; choose another name or use --force to replace it"
+    if isinstance(error, UnknownNodeError):
+        return f"{error.problem}; add it there or use --drop-unknown{error.hint}"
+    if isinstance(error, MissingFeatureError):
+        return f"{error.problem}; fill it in, or use --impute"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return str(error)

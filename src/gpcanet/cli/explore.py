@@ -10,10 +10,10 @@ from ..datasets.splits import hold_out
 from ..estimators.path import GPCAPath
 from ..explorer import default_path, explore
 from .console import Console
-from .explore_options import ExploreSettings, PageFile, PageSettings
-from .method_options import HoldOutSettings
+from .method_options import ExploreSettings, HoldOutSettings, PageSettings
 from .option_groups import given_options
 from .options import Input
+from .output_options import PageFile
 
 
 def run(

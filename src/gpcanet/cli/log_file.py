@@ -9,13 +9,10 @@ import sys
 from pathlib import Path
 
 from ..errors import InputError
-from .console import escaped
+from .console import escaped, logger
 
 #: Suffixes that no other file of a command has, so that appending to a log damages none of them.
 LOG_SUFFIXES = (".log", ".txt")
-
-logger = logging.getLogger("gpcanet")
-logger.addHandler(logging.NullHandler())  # without it, logging prints errors a second time
 
 
 class _OneLine(logging.Formatter):

@@ -6,30 +6,20 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ..errors import InputError
-from .options import METHOD, TRAINING, option
+from .option_groups import option, panel_option
+from .options import METHOD, TRAINING
 
 Beta = Annotated[
     float | None,
-    option(METHOD, "--beta", "-b", help="Weight of labels in the embedding, 0 to 1 [0]."),
+    panel_option(METHOD, "--beta", "-b", help="Weight of labels in the embedding, 0 to 1 [0]."),
 ]
 Normalization = Annotated[
     str | None,
-    option(METHOD, "--normalization", help="sym (symmetric) or rw (random walk) [sym]."),
-]
-Iterations = Annotated[
-    int | None,
-    option(
-        METHOD,
-        "--iterations",
-        help="Fixed number of solver steps; the paper uses 5 [until exact].",
-    ),
-]
-NetworkIterations = Annotated[
-    int | None, option(METHOD, "--iterations", help="Number of fixed-point steps [5].")
+    panel_option(METHOD, "--normalization", help="sym (symmetric) or rw (random walk) [sym]."),
 ]
 Alphas = Annotated[
     list[float] | None,
-    option(
+    panel_option(
         METHOD,
         "--alpha",
         "-a",
@@ -39,11 +29,11 @@ Alphas = Annotated[
 ]
 Components = Annotated[
     int | None,
-    option(METHOD, "--components", "-k", help="Number of components [128, or all if fewer]."),
+    panel_option(METHOD, "--components", "-k", help="Number of components [128, or all if fewer]."),
 ]
 Precision = Annotated[
     str | None,
-    option(
+    panel_option(
         METHOD,
         "--precision",
         help="full, or half (half the time on large graphs, about 3 digits) [full].",
@@ -65,16 +55,15 @@ class GPCASettings:
 class EmbedSettings(GPCASettings):
     """Settings of GPCA."""
 
-    alpha: Annotated[
-        float | None,
-        option(
-            METHOD,
-            "--alpha",
-            "-a",
-            help="Strength of graph regularisation; 0 ignores the graph, 1 to 50 is usual [10].",
-        ),
-    ] = None
-    n_iter: Iterations = None
+    alpha: float | None = option(
+        METHOD,
+        "--alpha",
+        "-a",
+        help="Strength of graph regularisation; 0 ignores the graph, 1 to 50 is usual [10].",
+    )
+    n_iter: int | None = option(
+        METHOD, "--iterations", help="Fixed number of solver steps; the paper uses 5 [until exact]."
+    )
 
 
 @dataclass(frozen=True)
@@ -98,35 +87,33 @@ class RegressSettings:
 class ClassMetric:
     """Score of predicted classes."""
 
-    metric: Annotated[
-        str,
-        option(
-            METHOD, "--metric", help="Score shown first: accuracy, macro-f1, roc-auc or log-loss."
-        ),
-    ] = "accuracy"
+    metric: str = option(
+        METHOD,
+        "--metric",
+        default="accuracy",
+        help="Score shown first: accuracy, macro-f1, roc-auc or log-loss.",
+    )
 
 
 @dataclass(frozen=True)
 class NumberMetric:
     """Score of predicted numbers."""
 
-    metric: Annotated[
-        str, option(METHOD, "--metric", help="Score shown first: r2, mae or rmse.")
-    ] = "r2"
+    metric: str = option(
+        METHOD, "--metric", default="r2", help="Score shown first: r2, mae or rmse."
+    )
 
 
 @dataclass(frozen=True)
 class HoldOutSettings:
     """Which labels are held out if the data has no split."""
 
-    test_share: Annotated[
-        float | None,
-        option(METHOD, "--test-share", help="Share of labels held out if there is no split [0.2]."),
-    ] = None
-    seed: Annotated[
-        int | None,
-        option(METHOD, "--seed", min=0, help="Random seed for the held-out labels [0]."),
-    ] = None
+    test_share: float | None = option(
+        METHOD, "--test-share", help="Share of labels held out if there is no split [0.2]."
+    )
+    seed: int | None = option(
+        METHOD, "--seed", min=0, help="Random seed for the held-out labels [0]."
+    )
 
     def checked_share(self) -> float:
         """The share of labels to hold out; raise if it is out of range."""
@@ -139,52 +126,88 @@ class HoldOutSettings:
 
 
 @dataclass(frozen=True)
+class ExploreSettings:
+    """Settings of ``explore``; fields are named as the parameters of GPCAPath."""
+
+    n_components: int | None = option(
+        METHOD, "--components", "-k", help="Number of components [64]."
+    )
+    alphas: Alphas = None
+    betas: list[float] | None = option(
+        METHOD,
+        "--beta",
+        "-b",
+        metavar="<float>",
+        help="Weight of labels, 0 to 1; repeat it for several [0, 0.2 and 0.5].",
+    )
+    normalization: Normalization = None
+
+
+@dataclass(frozen=True)
+class PageSettings:
+    """What the page of ``explore`` shows."""
+
+    layout: str = option(
+        METHOD,
+        "--layout",
+        default="auto",
+        help="pca (first two components), tsne, or auto: tsne up to 5,000 nodes.",
+    )
+    max_nodes: int = option(
+        METHOD,
+        "--max-nodes",
+        default=200_000,
+        help="Largest number of nodes shown; larger graphs are sampled.",
+    )
+
+
+@dataclass(frozen=True)
 class NetworkSettings:
     """Model and initialisation of ``train``."""
 
-    model: Annotated[
-        str,
-        option(
-            METHOD, "--model", "-m", help="gcn, sage, gat, gatv2, gin, appnp, sgc, mlp or gpcanet."
-        ),
-    ] = "gcn"
-    init: Annotated[
-        str,
-        option(
-            METHOD,
-            "--init",
-            help="Initial weights: gpca, xavier, he, orthogonal, lsuv, virgo, spog or ginit.",
-        ),
-    ] = "gpca"
-    spectrum: Annotated[
-        str,
-        option(METHOD, "--spectrum", help="Scale of directions for gpca: auto, paper or 0 to 1."),
-    ] = "auto"
-    head: Annotated[
-        str,
-        option(METHOD, "--head", help="Output layer for gpca: ridge, logistic or none (random)."),
-    ] = "ridge"
-    layers: Annotated[int, option(METHOD, "--layers", "-L", help="Number of layers.")] = 2
-    hidden: Annotated[int, option(METHOD, "--hidden", help="Width of the hidden layers.")] = 128
-    dropout: Annotated[float, option(METHOD, "--dropout", help="Dropout probability.")] = 0.5
+    model: str = option(
+        METHOD,
+        "--model",
+        "-m",
+        default="gcn",
+        help="gcn, sage, gat, gatv2, gin, appnp, sgc, mlp or gpcanet.",
+    )
+    init: str = option(
+        METHOD,
+        "--init",
+        default="gpca",
+        help="Initial weights: gpca, xavier, he, orthogonal, lsuv, virgo, spog or ginit.",
+    )
+    spectrum: str = option(
+        METHOD,
+        "--spectrum",
+        default="auto",
+        help="Scale of directions for gpca: auto, paper or 0 to 1.",
+    )
+    head: str = option(
+        METHOD,
+        "--head",
+        default="ridge",
+        help="Output layer for gpca: ridge, logistic or none (random).",
+    )
+    layers: int = option(METHOD, "--layers", "-L", default=2, help="Number of layers.")
+    hidden: int = option(METHOD, "--hidden", default=128, help="Width of the hidden layers.")
+    dropout: float = option(METHOD, "--dropout", default=0.5, help="Dropout probability.")
 
 
 @dataclass(frozen=True)
 class PropagationSettings:
     """Settings of the model gpcanet; ``normalization`` is also one of gcn."""
 
-    alpha: Annotated[
-        list[float] | None,
-        option(
-            METHOD,
-            "--alpha",
-            "-a",
-            metavar="<float>",
-            help="Graph regularisation of gpcanet; repeat it for each layer [1].",
-        ),
-    ] = None
+    alpha: list[float] | None = option(
+        METHOD,
+        "--alpha",
+        "-a",
+        metavar="<float>",
+        help="Graph regularisation of gpcanet; repeat it for each layer [1].",
+    )
     beta: Beta = None
-    n_iter: NetworkIterations = None
+    n_iter: int | None = option(METHOD, "--iterations", help="Number of fixed-point steps [5].")
     normalization: Normalization = None
 
 
@@ -192,40 +215,30 @@ class PropagationSettings:
 class TrainingSettings:
     """Settings of the training loop."""
 
-    epochs: Annotated[
-        int | None, option(TRAINING, "--epochs", help="Largest number of epochs [1000].")
-    ] = None
-    lr: Annotated[float | None, option(TRAINING, "--lr", help="Learning rate of Adam [0.001].")] = (
-        None
+    epochs: int | None = option(TRAINING, "--epochs", help="Largest number of epochs [1000].")
+    lr: float | None = option(TRAINING, "--lr", help="Learning rate of Adam [0.001].")
+    weight_decay: float | None = option(
+        TRAINING, "--weight-decay", help="Weight decay of Adam [0.0005]."
     )
-    weight_decay: Annotated[
-        float | None, option(TRAINING, "--weight-decay", help="Weight decay of Adam [0.0005].")
-    ] = None
-    patience: Annotated[
-        int | None,
-        option(
-            TRAINING, "--patience", help="Epochs without improvement before it stops [no limit]."
-        ),
-    ] = None
-    eval_every: Annotated[
-        int | None, option(TRAINING, "--eval-every", help="Epochs between two evaluations [1].")
-    ] = None
-    parts: Annotated[
-        int | None,
-        option(TRAINING, "--parts", help="Number of graph partitions for mini-batches [1]."),
-    ] = None
-    parts_per_batch: Annotated[
-        int | None, option(TRAINING, "--parts-per-batch", help="Partitions per mini-batch [1].")
-    ] = None
-    seed: Annotated[
-        int,
-        option(
-            TRAINING,
-            "--seed",
-            min=0,
-            help="Random seed for weights, dropout and graph partitioning.",
-        ),
-    ] = 0
-    device: Annotated[
-        str | None, option(TRAINING, "--device", help="cpu, cuda, ... [a GPU if there is one].")
-    ] = None
+    patience: int | None = option(
+        TRAINING, "--patience", help="Epochs without improvement before it stops [no limit]."
+    )
+    eval_every: int | None = option(
+        TRAINING, "--eval-every", help="Epochs between two evaluations [1]."
+    )
+    parts: int | None = option(
+        TRAINING, "--parts", help="Number of graph partitions for mini-batches [1]."
+    )
+    parts_per_batch: int | None = option(
+        TRAINING, "--parts-per-batch", help="Partitions per mini-batch [1]."
+    )
+    seed: int = option(
+        TRAINING,
+        "--seed",
+        default=0,
+        min=0,
+        help="Random seed for weights, dropout and graph partitioning.",
+    )
+    device: str | None = option(
+        TRAINING, "--device", help="cpu, cuda, ... [a GPU if there is one]."
+    )

@@ -1,10 +1,9 @@
-"""What commands with a model share: saved models, memory, reports."""
+"""What commands with a model share: memory, saving, results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,35 +14,20 @@ from ..estimators.classifier import GPCAClassifier
 from ..estimators.gpca import GPCA
 from ..estimators.memory_estimate import memory_note, necessary_limit
 from ..estimators.regressor import GPCARegressor
-from ..estimators.serialization import NETWORK, Estimator, load_model, save_model
-from ..utils.tensor_file import stated_kind
-from .classification_report import ClassificationReport
+from ..estimators.serialization import Estimator, save_model
 from .console import Console
 from .output_options import ModelFiles, OutputFiles
-from .regression_report import RegressionReport
+from .reports import ClassificationReport, RegressionReport
 
-#: The command that applies a saved model.
-COMMANDS: dict[type, str] = {GPCA: "embed", GPCAClassifier: "classify", GPCARegressor: "regress"}
-
+#: An estimator of the command.
 Model = TypeVar("Model", bound=GPCA | GPCAClassifier | GPCARegressor)
 
 
-def is_network_file(path: Path) -> bool:
-    return stated_kind(path) == NETWORK
-
-
-def load_estimator(path: Path, kind: type[Model], memory_limit: str | None) -> Model:
-    """A saved model of this kind, and its GPCAs, with the memory limit of the user."""
-    if is_network_file(path):
-        raise InputError(f"{path} is a network; use gpcanet classify")
-    model: Any = load_model(path)
-    if not isinstance(model, kind):
-        command = COMMANDS.get(type(model))
-        advice = "apply it in Python" if command is None else f"use gpcanet {command}"
-        raise InputError(f"{path} is a {type(model).__name__}; {advice}")
-    for estimator in (model, *getattr(model, "gpca_", ())):
-        if estimator is not None:
-            estimator.set_params(memory_limit=memory_limit)
+def new_estimator(kind: type[Model], given: dict[str, Any], files: ModelFiles) -> Model:
+    """An estimator with the settings of the user, not fitted; raise if one of them is wrong."""
+    model: Any = kind(
+        **given, memory_limit=files.memory_limit, keep_training_nodes=files.keep_training_nodes
+    )
     model.check_parameters()
     return model
 

@@ -1,17 +1,31 @@
-"""Groups of options: dataclasses whose fields are options of a command."""
+"""Groups of options: dataclasses whose fields are options of a command.
+
+A field is declared by ``option``, or by its annotated type if several groups have it.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from ..errors import InputError, ParameterError
+
+
+def panel_option(panel: str, *names: str, **settings: Any) -> typer.models.OptionInfo:
+    """The declaration of an option in a panel of the help."""
+    return typer.Option(*names, rich_help_panel=panel, **settings)
+
+
+def option(panel: str, *names: str, default: Any = None, **settings: Any) -> Any:
+    """A field of a group that is an option in a panel of the help."""
+    declared = panel_option(panel, *names, **settings)
+    return field(default=default, metadata={"option": declared})
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -54,9 +68,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
 def option_names(group: Any) -> dict[str, str]:
     """The option of every field of a dataclass, such as ``{"n_components": "--components"}``."""
-    # Inside Annotated, typer keeps the first name of an option as its default.
-    hints = get_type_hints(group, include_extras=True)
-    declared = {field.name: hints[field.name].__metadata__[0].default for field in fields(group)}
+    # Typer keeps the first name of an option as its default.
+    declared = {name: hint.__metadata__[0].default for name, hint in _annotations(group).items()}
     return {name: option for name, option in declared.items() if isinstance(option, str)}
 
 
@@ -71,16 +84,20 @@ def given_names(*groups: Any) -> list[str]:
     return [option_names(type(group))[name] for group in groups for name in given_options(group)]
 
 
-def _field_parameters(group: Any) -> list[inspect.Parameter]:
+def _annotations(group: Any) -> dict[str, Any]:
+    """The type of every field of a dataclass, annotated with its option."""
     hints = get_type_hints(group, include_extras=True)
+    for found in fields(group):
+        if "option" in found.metadata:
+            hints[found.name] = Annotated[hints[found.name], found.metadata["option"]]
+    return hints
+
+
+def _field_parameters(group: Any) -> list[inspect.Parameter]:
+    hints, keyword = _annotations(group), inspect.Parameter.KEYWORD_ONLY
     return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(group)
+        inspect.Parameter(found.name, keyword, default=found.default, annotation=hints[found.name])
+        for found in fields(group)
     ]
 
 

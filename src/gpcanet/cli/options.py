@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import InputError, MissingFeatureError, UnknownNodeError
+from ..errors import InputError
 from .console import Console
 from .log_file import log_to_file
-from .option_groups import option_names
+from .option_groups import option, option_names, panel_option
 from .standard_input import STANDARD_INPUT, spool_standard_input
 
 if TYPE_CHECKING:
@@ -24,17 +24,12 @@ if TYPE_CHECKING:
 FILES, METHOD, TRAINING, RUN = "Your files", "Method", "Training", "Running"
 
 
-def option(panel: str, *names: str, help: str, **settings: Any) -> typer.models.OptionInfo:
-    """Declare an option in a panel of the help."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
-
-
 # -- options of several groups ----------------------------------------------------------------
 
-Force = Annotated[bool, option(RUN, "--force", help="Replace files that exist.")]
+Force = Annotated[bool, panel_option(RUN, "--force", help="Replace files that exist.")]
 DataDir = Annotated[
     Path | None,
-    option(
+    panel_option(
         RUN,
         "--data-dir",
         help="Folder with dataset files [GPCANET_DATA_DIR].",
@@ -43,20 +38,12 @@ DataDir = Annotated[
     ),
 ]
 Offline = Annotated[
-    bool, option(RUN, "--offline", help="Do not use the network [GPCANET_OFFLINE].")
+    bool, panel_option(RUN, "--offline", help="Do not use the network [GPCANET_OFFLINE].")
 ]
 Quiet = Annotated[
-    bool, option(RUN, "--quiet", "-q", help="Print only results, errors and data warnings.")
+    bool, panel_option(RUN, "--quiet", "-q", help="Print only results, errors and data warnings.")
 ]
-AsJson = Annotated[bool, option(RUN, "--json", help="Print results and errors as JSON.")]
-LogFile = Annotated[
-    Path | None,
-    option(
-        RUN,
-        "--log-file",
-        help="File (.log or .txt) to which notes, warnings and errors are appended.",
-    ),
-]
+AsJson = Annotated[bool, panel_option(RUN, "--json", help="Print results and errors as JSON.")]
 
 
 @dataclass(frozen=True)
@@ -65,7 +52,11 @@ class Display:
 
     quiet: Quiet = False
     as_json: AsJson = False
-    log_file: LogFile = None
+    log_file: Path | None = option(
+        RUN,
+        "--log-file",
+        help="File (.log or .txt) to which notes, warnings and errors are appended.",
+    )
 
     def console(self) -> Console:
         if self.log_file is not None:
@@ -84,93 +75,71 @@ class Input:
     """
 
     dataset: Annotated[
-        str | None,
-        typer.Argument(help="Name from `gpcanet datasets list`, instead of files."),
+        str | None, typer.Argument(help="Name from `gpcanet datasets list`, instead of files.")
     ] = None
-    features: Annotated[
-        Path | None,
-        option(
-            FILES,
-            "--features",
-            "-f",
-            help="One row per node: csv, tsv, parquet, npy, npz, mtx, h5ad; a folder or a quoted "
-            "pattern of tables; - for standard input.",
-        ),
-    ] = None
-    edges: Annotated[
-        Path | None,
-        option(
-            FILES,
-            "--edges",
-            "-e",
-            help="One row per edge: a table (csv, tsv, parquet, folder, pattern), npy, npz or mtx.",
-        ),
-    ] = None
-    labels: Annotated[
-        Path | None,
-        option(FILES, "--labels", "-l", help="One row per labelled node: a table, npy or npz."),
-    ] = None
-    id_column: Annotated[
-        str | None, option(FILES, "--id", help="Column of node ids in features and labels [id].")
-    ] = None
-    source: Annotated[
-        str, option(FILES, "--source", help="Column of the first node of an edge.")
-    ] = "source"
-    target: Annotated[
-        str, option(FILES, "--target", help="Column of the second node of an edge.")
-    ] = "target"
-    weight: Annotated[
-        str | None, option(FILES, "--weight", help="Column of edge weights [weight].")
-    ] = None
-    label_column: Annotated[
-        str | None,
-        option(FILES, "--label", help="Column of labels, in either file [label]."),
-    ] = None
-    split_column: Annotated[
-        str | None,
-        option(FILES, "--split", help="Column with train, validation or test [split]."),
-    ] = None
-    ignore: Annotated[
-        list[str] | None,
-        option(
-            FILES, "--ignore", metavar="<str>", help="Column that is not a feature; repeatable."
-        ),
-    ] = None
-    one_hot: Annotated[
-        list[str] | None,
-        option(
-            FILES,
-            "--one-hot",
-            metavar="<str>",
-            help="Column of categories to encode as columns of 0 and 1; repeatable.",
-        ),
-    ] = None
-    layer: Annotated[
-        str | None, option(FILES, "--layer", help="Layer of an h5ad file instead of X.")
-    ] = None
-    obsm: Annotated[
-        str | None, option(FILES, "--obsm", help="Array in obsm of an h5ad file instead of X.")
-    ] = None
-    obsp: Annotated[
-        str | None,
-        option(FILES, "--obsp", help="Graph in obsp of an h5ad file [connectivities]."),
-    ] = None
-    neighbors: Annotated[
-        int | None,
-        option(
-            FILES,
-            "--neighbors",
-            help="Connect each node to this many nearest neighbours, instead of --edges.",
-        ),
-    ] = None
-    drop_unknown: Annotated[
-        bool,
-        option(FILES, "--drop-unknown", help="Drop edges and labels of nodes without features."),
-    ] = False
-    impute: Annotated[
-        bool,
-        option(FILES, "--impute", help="Fill in missing features from the neighbours of a node."),
-    ] = False
+    features: Path | None = option(
+        FILES,
+        "--features",
+        "-f",
+        help="One row per node: csv, tsv, parquet, npy, npz, mtx, h5ad; a folder or a quoted "
+        "pattern of tables; - for standard input.",
+    )
+    edges: Path | None = option(
+        FILES,
+        "--edges",
+        "-e",
+        help="One row per edge: a table (csv, tsv, parquet, folder, pattern), npy, npz or mtx.",
+    )
+    labels: Path | None = option(
+        FILES, "--labels", "-l", help="One row per labelled node: a table, npy or npz."
+    )
+    id_column: str | None = option(
+        FILES, "--id", help="Column of node ids in features and labels [id]."
+    )
+    source: str = option(
+        FILES, "--source", default="source", help="Column of the first node of an edge."
+    )
+    target: str = option(
+        FILES, "--target", default="target", help="Column of the second node of an edge."
+    )
+    weight: str | None = option(FILES, "--weight", help="Column of edge weights [weight].")
+    label_column: str | None = option(
+        FILES, "--label", help="Column of labels, in either file [label]."
+    )
+    split_column: str | None = option(
+        FILES, "--split", help="Column with train, validation or test [split]."
+    )
+    ignore: list[str] | None = option(
+        FILES, "--ignore", metavar="<str>", help="Column that is not a feature; repeatable."
+    )
+    one_hot: list[str] | None = option(
+        FILES,
+        "--one-hot",
+        metavar="<str>",
+        help="Column of categories to encode as columns of 0 and 1; repeatable.",
+    )
+    layer: str | None = option(FILES, "--layer", help="Layer of an h5ad file instead of X.")
+    obsm: str | None = option(FILES, "--obsm", help="Array in obsm of an h5ad file instead of X.")
+    obsp: str | None = option(
+        FILES, "--obsp", help="Graph in obsp of an h5ad file [connectivities]."
+    )
+    neighbors: int | None = option(
+        FILES,
+        "--neighbors",
+        help="Connect each node to this many nearest neighbours, instead of --edges.",
+    )
+    drop_unknown: bool = option(
+        FILES,
+        "--drop-unknown",
+        default=False,
+        help="Drop edges and labels of nodes without features.",
+    )
+    impute: bool = option(
+        FILES,
+        "--impute",
+        default=False,
+        help="Fill in missing features from the neighbours of a node.",
+    )
     data_dir: DataDir = None
     offline: Offline = False
 
@@ -229,11 +198,11 @@ class Input:
         from ..datasets import load, names
 
         assert self.dataset is not None
-        for name, option in option_names(Input).items():
+        for name, shown in option_names(Input).items():
             is_given = getattr(self, name) not in (getattr(Input, name), [])
             if is_given and name not in ("data_dir", "offline"):
                 raise InputError(
-                    f"{option} applies to files only; leave it out for the dataset {self.dataset}"
+                    f"{shown} applies to files only; leave it out for the dataset {self.dataset}"
                 )
         if self.dataset not in names() and Path(self.dataset).exists():
             raise InputError(
@@ -263,33 +232,27 @@ class Input:
             ("source", "target", "weight"),
         ):
             check_distinct_columns({options[name]: getattr(self, name) for name in group})
-        try:
-            return load_files(
-                features,
-                edges,
-                labels,
-                id_column=self.id_column,
-                source=self.source,
-                target=self.target,
-                weight=self.weight,
-                label_column=self.label_column,
-                split_column=self.split_column,
-                ignore=self.ignore or (),
-                one_hot=dict.fromkeys(self.one_hot or ()) | dict(categories),
-                neighbors=self.neighbors,
-                drop_unknown=self.drop_unknown,
-                numeric_labels=numeric_labels,
-                keep_missing=self.impute,
-                known=known,
-                layer=self.layer,
-                obsm=self.obsm,
-                obsp=self.obsp,
-            )
-        except MissingFeatureError as error:
-            raise InputError(f"{error.problem}; fill it in, or use --impute") from error
-        except UnknownNodeError as error:
-            advice = f"add it there or use --drop-unknown{error.hint}"
-            raise InputError(f"{error.problem}; {advice}") from error
+        return load_files(
+            features,
+            edges,
+            labels,
+            id_column=self.id_column,
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            label_column=self.label_column,
+            split_column=self.split_column,
+            ignore=self.ignore or (),
+            one_hot=dict.fromkeys(self.one_hot or ()) | dict(categories),
+            neighbors=self.neighbors,
+            drop_unknown=self.drop_unknown,
+            numeric_labels=numeric_labels,
+            keep_missing=self.impute,
+            known=known,
+            layer=self.layer,
+            obsm=self.obsm,
+            obsp=self.obsp,
+        )
 
 
 def _sizes(data: Dataset) -> str:

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from ..errors import InputError
 from ..utils.atomic import check_distinct_files, check_target
-from .options import FILES, METHOD, RUN, TRAINING, Force, Input, option
+from .option_groups import option
+from .options import FILES, METHOD, RUN, TRAINING, Force, Input
 
 
 @dataclass(frozen=True)
 class OutputFiles:
     """Files that ``embed``, ``classify``, ``regress`` and ``train`` write."""
 
-    output: Annotated[
-        Path | None,
-        option(
-            FILES, "--output", "-o", help="File of results: .parquet, .csv, .csv.gz, .npz or .h5ad."
-        ),
-    ] = None
+    output: Path | None = option(
+        FILES, "--output", "-o", help="File of results: .parquet, .csv, .csv.gz, .npz or .h5ad."
+    )
     force: Force = False
-    save_model: Annotated[
-        Path | None, option(METHOD, "--save-model", help="Save the model (.safetensors).")
-    ] = None
+    save_model: Path | None = option(METHOD, "--save-model", help="Save the model (.safetensors).")
 
     def check(self, data: Input, *others: Path | None) -> None:
         """Raise before any work is done if the results could not be written."""
@@ -63,14 +59,11 @@ class OutputFiles:
 class TrainingFiles(OutputFiles):
     """Files that ``train`` writes."""
 
-    checkpoint: Annotated[
-        Path | None,
-        option(
-            TRAINING,
-            "--checkpoint",
-            help="File of the training state (.safetensors); resumes from it if it exists.",
-        ),
-    ] = None
+    checkpoint: Path | None = option(
+        TRAINING,
+        "--checkpoint",
+        help="File of the training state (.safetensors); resumes from it if it exists.",
+    )
 
     def check_training_files(self, data: Input) -> None:
         """Raise before any work is done if a file could not be written."""
@@ -83,27 +76,21 @@ class TrainingFiles(OutputFiles):
 class ModelFiles(OutputFiles):
     """Files that ``embed``, ``classify`` and ``regress`` write, and the saved model they apply."""
 
-    model: Annotated[
-        Path | None,
-        option(METHOD, "--model", help="Apply this saved model instead of fitting one."),
-    ] = None
-    keep_training_nodes: Annotated[
-        bool,
-        option(
-            METHOD,
-            "--keep-training-nodes",
-            help="Save features and graph with the model, so that it can be applied to new nodes.",
-        ),
-    ] = False
-    memory_limit: Annotated[
-        str | None,
-        option(
-            RUN,
-            "--memory-limit",
-            metavar="<size>",
-            help="Largest memory beyond graph and features, such as 1.5GiB.",
-        ),
-    ] = None
+    model: Path | None = option(
+        METHOD, "--model", help="Apply this saved model instead of fitting one."
+    )
+    keep_training_nodes: bool = option(
+        METHOD,
+        "--keep-training-nodes",
+        default=False,
+        help="Save features and graph with the model, so that it can be applied to new nodes.",
+    )
+    memory_limit: str | None = option(
+        RUN,
+        "--memory-limit",
+        metavar="<size>",
+        help="Largest memory beyond graph and features, such as 1.5GiB.",
+    )
 
     def check_model_files(self, data: Input, given: list[str]) -> None:
         """Raise before any work is done; ``given`` are the options that belong to a new model."""
@@ -117,3 +104,21 @@ class ModelFiles(OutputFiles):
             raise InputError("--keep-training-nodes applies to a saved model; give --save-model")
         self.check(data)
         check_distinct_files([self.output, self.save_model], [self.model])
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """The page that ``explore`` writes."""
+
+    output: Path = option(
+        RUN, "--output", "-o", default=Path("explore.html"), help="File of the page: .html."
+    )
+    force: Force = False
+    open_page: bool = option(RUN, "--open", default=False, help="Show the page in the web browser.")
+
+    def check(self, data: Input) -> None:
+        """Raise before any work is done if the page could not be written."""
+        if self.output.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"{self.output}: the page must be an .html file")
+        check_target(self.output, overwrite=self.force)
+        check_distinct_files([self.output], data.files.values())

@@ -15,20 +15,19 @@ from ..files import write_values
 from ..utils.checks import check_choice
 from .console import Console
 from .method_options import HoldOutSettings, RegressSettings
-from .metrics import NUMBER_METRICS
 from .models import (
     check_labelled,
     choose_memory_limit,
     graph_values,
-    load_estimator,
+    new_estimator,
     save_estimator,
     show_report,
 )
-from .new_nodes import load_for_model
 from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
-from .regression_report import RegressionReport
+from .reports import NUMBER_METRICS, RegressionReport
+from .saved_models import load_estimator, load_for_model
 
 HELD_OUT_NODES = "nodes with held-out values"
 
@@ -47,13 +46,7 @@ def run(
     if files.model is not None:
         _apply_saved_model(console, data, metric, files, files.model)
         return
-    model = GPCARegressor(
-        **given_options(settings),
-        memory_limit=files.memory_limit,
-        keep_training_nodes=files.keep_training_nodes,
-    )
-    model.check_parameters()
-
+    model = new_estimator(GPCARegressor, given_options(settings), files)
     dataset = data.load(console, numeric_labels=True)
     _check_numbers(dataset)
     check_labelled(dataset)

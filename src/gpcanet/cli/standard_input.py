@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import atexit
 import shutil
 import sys
 import tempfile
@@ -32,13 +32,11 @@ _PathType: Any = type(Path())
 class NamedPath(_PathType):  # type: ignore[misc]
     """The path of a temporary file, which messages call by another name."""
 
-    shown = "standard input"
-
     def __fspath__(self) -> str:
         return str(Path(*self.parts))
 
     def __str__(self) -> str:
-        return self.shown
+        return "standard input"
 
 
 def spool_standard_input() -> Path:
@@ -46,23 +44,14 @@ def spool_standard_input() -> Path:
     stream = getattr(sys.stdin, "buffer", None)
     if stream is None or sys.stdin.isatty():
         raise InputError("standard input (-) is a terminal; pipe a file into the command")
-    folder = Path(_temporary_folder())
-    path = folder / "stdin"
-    with path.open("wb") as file:
-        shutil.copyfileobj(stream, file)
-    with path.open("rb") as file:
-        begin = file.read(16)
+    begin = stream.read(16)
     if not begin:
         raise InputError("standard input (-) is empty; pipe a file into the command")
     suffix = next((s for signature, s in SIGNATURES.items() if begin.startswith(signature)), ".csv")
-    named = path.with_name(f"stdin{suffix}")
-    os.replace(path, named)
-    return NamedPath(named)
-
-
-_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
-
-
-def _temporary_folder() -> str:
-    _FOLDERS.append(tempfile.TemporaryDirectory(prefix="gpcanet-"))
-    return _FOLDERS[-1].name
+    folder = tempfile.TemporaryDirectory(prefix="gpcanet-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / f"stdin{suffix}"
+    with path.open("wb") as file:
+        file.write(begin)
+        shutil.copyfileobj(stream, file)
+    return NamedPath(path)

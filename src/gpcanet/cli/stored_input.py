@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from .. import __version__
-from ..errors import InputError, UnknownNodeError
+from ..errors import InputError
 from ..files.paths import PARQUET_SUFFIXES, check_file, files_in, is_several_files
 from ..utils.array_files import write_json
 from .console import Console
@@ -85,7 +85,7 @@ def _build(console: Console, data: Input, folder: Path, client: Any) -> Store:
         return write_input(console, data, folder)
     if data.features is None or data.edges is None:
         raise InputError("give the name of a dataset, or --features and --edges")
-    with console.phase("storing"), _naming_options():
+    with console.phase("storing"):
         return build_store(
             folder, data.features, data.edges, data.labels, client=client,
             id_column=data.id_column, source=data.source, target=data.target,
@@ -93,15 +93,6 @@ def _build(console: Console, data: Input, folder: Path, client: Any) -> Store:
             split_column=data.split_column, ignore=data.ignore or (),
             drop_unknown=data.drop_unknown,
         )  # fmt: skip
-
-
-@contextmanager
-def _naming_options() -> Iterator[None]:
-    try:
-        yield
-    except UnknownNodeError as error:
-        option = option_names(Input)["drop_unknown"]
-        raise InputError(f"{error.problem}; add it there or use {option}") from error
 
 
 @contextmanager
@@ -167,21 +158,13 @@ def _as_json(value: Any) -> Any:
 def _check_record(folder: Path, path: Path, record: dict[str, Any]) -> None:
     """Raise unless the store was built from this input."""
     try:
-        earlier = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        earlier = None
-    advice = f"choose another scratch folder, or embed {folder} as it is by --store"
-    if not _is_record(earlier):
-        raise InputError(f"{folder} has no valid record of its input ({path}); {advice}")
-    difference = _difference(folder, earlier, record)
+        difference = _difference(folder, json.loads(path.read_bytes()), record)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        difference = f"{folder} has no valid record of its input ({path})"
     if difference is not None:
-        raise InputError(f"{difference}; {advice}")
-
-
-def _is_record(found: Any) -> bool:
-    if not isinstance(found, dict) or not {"gpcanet", "dataset"} <= found.keys():
-        return False
-    return all(isinstance(found.get(name), dict) for name in ("options", "files"))
+        raise InputError(
+            f"{difference}; choose another scratch folder, or embed {folder} as it is by --store"
+        )
 
 
 def _difference(folder: Path, earlier: dict[str, Any], now: dict[str, Any]) -> str | None:

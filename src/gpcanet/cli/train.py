@@ -13,14 +13,14 @@ from ..errors import InputError
 from ..files import write_predictions
 from ..utils.available_memory import available_bytes
 from ..utils.checks import check_choice
-from .classification_report import ClassificationReport
 from .console import Console
 from .method_options import NetworkSettings, PropagationSettings, TrainingSettings
 from .models import check_labelled, show_report
-from .networks import explaining_missing_packages
 from .option_groups import given_options, option_names
 from .options import Input
 from .output_options import TrainingFiles
+from .reports import ClassificationReport
+from .saved_models import explaining_missing_packages
 
 
 def run(
@@ -91,7 +91,7 @@ def run(
         report = ClassificationReport(
             [str(name) for name in names],
             dataset.y[dataset.test],
-            probabilities[dataset.test].argmax(axis=1),
+            probabilities[dataset.test],
             "nodes with held-out labels",
         )
     values = {

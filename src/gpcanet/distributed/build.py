@@ -20,7 +20,7 @@ from ..errors import DataError, UserError
 from ..files.column_roles import ColumnRoles
 from ..graph.stored import stored_ids
 from ..utils.array_files import Entry, open_array
-from ..utils.checks import check_number
+from ..utils.atomic import check_new_folder
 from . import build_tasks
 from .build_tasks import LABEL_TYPE, Build, FeaturePart
 from .run import (
@@ -36,8 +36,8 @@ from .store import Store
 from .tasks import record_path
 from .writing import (
     COLUMNS_PER_BLOCK,
+    check_columns_per_block,
     check_dtype,
-    check_new_folder,
     write_store_manifest,
     write_whole,
 )
@@ -95,8 +95,7 @@ def build_store(
     if path.exists():
         _remove_leftover(scratch)
     check_new_folder(folder)
-    advice = f"the default is {COLUMNS_PER_BLOCK}"
-    check_number("columns_per_block", columns_per_block, 1, integer=True, advice=advice)
+    check_columns_per_block(columns_per_block)
     files = {
         "features": parquet_parts(features),
         "edges": parquet_parts(edges),

@@ -13,7 +13,7 @@ from distributed import Client
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, ParameterError
 from ..estimators import GPCA as LocalGPCA
 from ..estimators.fit import Eigenpairs, eigenpairs_of, learned_attributes
 from ..estimators.problem import Parameters, check_n_components
@@ -21,7 +21,7 @@ from ..estimators.training_nodes import TrainingNodes
 from ..estimators.validation import check_ghost_labels
 from ..graph import Graph
 from ..utils.array_files import Entry, digest
-from ..utils.atomic import check_target
+from ..utils.atomic import check_new_folder
 from . import tasks
 from .cluster import check_workers
 from .embedding_parts import EmbeddingParts
@@ -29,7 +29,7 @@ from .plan import Plan, make_plan
 from .run import Run, issue_warnings, move_folder
 from .store import Store
 from .tasks import FAN_IN, Work
-from .writing import check_new_folder, write_whole
+from .writing import write_whole
 
 Format = Literal["parquet", "npy"]
 
@@ -266,9 +266,11 @@ def _check_labels(store: Store, y: Any, parameters: Parameters) -> np.ndarray | 
         return None
     y = store.labels() if y is None else y
     if y is None:
-        raise InputError(
-            f"beta={parameters.beta} adds ghost edges between labelled nodes, but the store has no "
-            f"labels; pass y with -1 for unlabelled nodes, or use beta=0"
+        raise ParameterError(
+            "beta",
+            str(parameters.beta),
+            "adds ghost edges between labelled nodes, but the store has no labels; give labels "
+            "(-1 for unlabelled nodes), or use 0",
         )
     return check_ghost_labels(y, store.n_nodes)
 
@@ -276,10 +278,7 @@ def _check_labels(store: Store, y: Any, parameters: Parameters) -> np.ndarray | 
 def _check_output(output: Path, format: str) -> Path:
     if format not in ("parquet", "npy"):
         raise InputError(f"format={format!r} must be 'parquet' or 'npy'")
-    if output.exists():
-        return check_new_folder(output)
-    check_target(output, overwrite=False)
-    return output.absolute()
+    return check_new_folder(output).absolute()
 
 
 def _identity(
@@ -292,15 +291,11 @@ def _identity(
         **own,
         "gpcanet": __version__,
         "store": store.digest,
-        "labels": None if labels is None else _digest_of(labels),
+        "labels": None if labels is None else hashlib.sha256(labels.tobytes()).hexdigest(),
         "blocks": plan.blocks,
         "chunks": plan.chunks,
         "output": None if output is None else [str(output), format, id_name],
     }
-
-
-def _digest_of(labels: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(labels).data).hexdigest()
 
 
 def _work(

@@ -30,6 +30,7 @@ from ..linalg.operators.propagation import MATERIALIZED_BYTES
 from ..linalg.solvers.base import HALF_TOL
 from ..linalg.solvers.chebyshev import chebyshev_steps
 from ..linalg.solvers.fixed_point import fixed_point_steps
+from ..utils.checks import check_number
 from .store import Store
 
 #: Memory of a worker that does not depend on the graph: code, chunks and their products.
@@ -150,18 +151,26 @@ def make_plan(
         If the memory is too small; the message states the smallest that suffices.
     """
     check_supported(store, parameters)
+    if columns_per_task is not None:
+        advice = "None means the columns of a block of the store"
+        check_number("columns_per_task", columns_per_task, 1, integer=True, advice=advice)
     n, d = store.n_nodes, store.n_features
     dtype_bytes = 4 if parameters.half else store.dtype.itemsize
     limit = parameters.memory_limit
     limit = None if limit is None else parse_bytes(limit)
-    needs = _Needs(store, parameters, dtype_bytes, exponent=exponent, is_transform=is_transform)
+    is_in_place = not (is_transform or exponent) and store.stored_dtype.itemsize <= dtype_bytes
     sources = [(0, n_components)] if is_transform else [(s.start, s.stop) for s in store.blocks]
     widest = max(end - begin for begin, end in sources)
     width = min(widest, columns_per_task or (store.blocks[0].stop if is_transform else widest))
-    while limit is not None and width > 0 and needs.bytes(width, widest) > limit:
+
+    def needed(width: int) -> int:
+        copies = not is_in_place or width < widest
+        return _worker_bytes(store, parameters, dtype_bytes, width, copies=copies)
+
+    while limit is not None and width > 0 and needed(width) > limit:
         width -= 1
     if width == 0:
-        least = format_bytes(needs.bytes(1, widest), up=True)
+        least = format_bytes(needed(1), up=True)
         assert limit is not None
         raise ParameterError(
             "memory_limit", format_bytes(limit), f"is too small for a worker; use at least {least}"
@@ -188,7 +197,7 @@ def make_plan(
         blocks=blocks,
         chunks=tuple((begin, min(n, begin + rows)) for begin in range(0, n, rows)),
         steps=_steps(parameters, store.dtype),
-        worker_bytes=needs.bytes(width, widest),
+        worker_bytes=needed(width),
         read_bytes=reads,
         written_bytes=F_bytes + Z_bytes,
         graph_bytes=graph_bytes,
@@ -212,28 +221,18 @@ def check_supported(store: Store, parameters: Parameters) -> None:
         )
 
 
-class _Needs:
-    """Memory of a solve."""
-
-    def __init__(
-        self, store: Store, parameters: Parameters, item: int, *, exponent: int, is_transform: bool
-    ) -> None:
-        self.n, self.item, self.parameters = store.n_nodes, item, parameters
-        self.work = 2 if parameters.half else item
-        reads_in_place = store.stored_dtype.itemsize <= item and not exponent
-        self.copies = is_transform or not reads_in_place
-
-    def bytes(self, width: int, widest: int) -> int:
-        n, parameters = self.n, self.parameters
-        per_number = parameters.n_blocks * self.work
-        if self.copies or width < widest:
-            per_number += self.item
-        refines = parameters.solver in ("auto", "chebyshev") and self.work == 4
-        limit = MATERIALIZED_BYTES * (2 if parameters.half else 1)
-        if refines or n * width * self.item <= limit:
-            per_number += self.work
-        per_node = BYTES_PER_NODE + (8 if parameters.beta > 0 else 0)
-        return FIXED_BYTES + n * per_node + n * width * per_number
+def _worker_bytes(
+    store: Store, parameters: Parameters, item: int, width: int, *, copies: bool
+) -> int:
+    """Memory of a solve for a block of columns, which are copied unless they are read in place."""
+    n, work = store.n_nodes, 2 if parameters.half else item
+    per_number = parameters.n_blocks * work + (item if copies else 0)
+    refines = parameters.solver in ("auto", "chebyshev") and work == 4
+    limit = MATERIALIZED_BYTES * (2 if parameters.half else 1)
+    if refines or n * width * item <= limit:
+        per_number += work
+    per_node = BYTES_PER_NODE + (8 if parameters.beta > 0 else 0)
+    return FIXED_BYTES + n * per_node + n * width * per_number
 
 
 def _steps(parameters: Parameters, dtype: Any) -> int:

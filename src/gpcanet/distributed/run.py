@@ -204,7 +204,9 @@ def compute(
         client.submit(function, *args, pure=False, priority=-i) for i, args in enumerate(arguments)
     ]
     numbers = {future.key: i for i, future in enumerate(futures)}
-    advice = "give workers more, or make tasks smaller (lower memory_limit, smaller Parquet files)"
+    advice = (
+        "give workers more, or make tasks smaller (a lower memory limit, smaller Parquet files)"
+    )
     report_progress(what, done, total)
     results: list[Any] = [None] * len(futures)
     try:

@@ -106,15 +106,10 @@ class Store:
     @cached_property
     def blocks(self) -> list[slice]:
         """The columns of each block of features."""
-        edges = np.cumsum([0, *(self.arrays[name]["shape"][1] for name in self._block_names)])
-        return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
-
-    @property
-    def _block_names(self) -> list[str]:
-        names: list[str] = []
-        while f"X{len(names)}" in self.arrays:
-            names.append(f"X{len(names)}")
-        return names
+        widths: list[int] = []
+        while (name := f"X{len(widths)}") in self.arrays:
+            widths.append(self.arrays[name]["shape"][1])
+        return [slice(a, b) for a, b in itertools.pairwise(np.cumsum([0, *widths]).tolist())]
 
     def block(self, number: int) -> np.ndarray:
         """A block of columns of the features, mapped."""

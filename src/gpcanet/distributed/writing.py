@@ -11,13 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..datasets import Dataset
-from ..errors import InputError, OutputExistsError
+from ..errors import InputError
 from ..estimators.validation import check_finite
 from ..graph import Graph
 from ..graph.stored import STORE, encoded_text
 from ..linalg import row_chunks
 from ..utils.array_files import SHARD_BYTES, Entry, write_array, write_manifest
-from ..utils.atomic import atomic_folder
+from ..utils.atomic import atomic_folder, check_new_folder
+from ..utils.checks import check_number
 from ..utils.labels import SPLIT
 from .store import Store
 
@@ -61,6 +62,7 @@ def write_dataset(
     (100, 8)
     """
     target = check_new_folder(folder)
+    check_columns_per_block(columns_per_block)
     X: Any = dataset.X
     dtype = check_dtype(X.dtype if dtype is None else dtype)
     check_finite(X)
@@ -77,7 +79,8 @@ def write_dataset(
         for number, begin in enumerate(range(0, X.shape[1], columns_per_block)):
             block = X[:, begin : begin + columns_per_block]
             with np.errstate(over="ignore"):  # noticed below
-                stored = dense(block).astype(dtype, copy=False)
+                whole = np.asarray(block.toarray() if sp.issparse(block) else block)
+                stored = whole.astype(dtype, copy=False)
             arrays[f"X{number}"] = write_whole(part / f"X{number}.npy", stored)
             largest = max(largest, checked_size(stored))
             sums.append(column_sums(stored))
@@ -172,20 +175,9 @@ def checked_size(block: np.ndarray) -> float:
     return largest
 
 
-def dense(block: Any) -> np.ndarray:
-    return np.asarray(block.toarray() if sp.issparse(block) else block)
-
-
-def check_new_folder(folder: str | os.PathLike[str]) -> Path:
-    """Raise if a new folder cannot be created there."""
-    path = Path(folder)
-    if path.exists():
-        raise OutputExistsError(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"folder {path.parent} does not exist; create it first")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"folder {path.parent} is not writable; choose another folder")
-    return path
+def check_columns_per_block(number: int) -> None:
+    advice = f"the default is {COLUMNS_PER_BLOCK}"
+    check_number("columns_per_block", number, 1, integer=True, advice=advice)
 
 
 def check_dtype(dtype: Any) -> np.dtype:

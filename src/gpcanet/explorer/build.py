@@ -37,7 +37,7 @@ MAX_NODES = 200_000
 #: Largest number of edges on the page; of more edges, a random sample is shown.
 MAX_EDGES = 2_000_000
 
-#: The page stores a class in one byte.
+#: The page stores a class in one byte, which is 255 for unlabelled nodes.
 MAX_CLASSES = 255
 
 #: Height of the page in a notebook, in pixels.
@@ -236,7 +236,7 @@ def _build(data: Dataset, path: GPCAPath, layout: str, max_nodes: int, title: st
         "betas": betas,
         "n_shown_edges": len(edges),
         "step": positions.step,
-        "ids": _texts(_ids(data)[shown]),
+        "ids": _texts(shown if data.graph.node_ids is None else data.graph.node_ids[shown]),
         "classes": _class_names(data),
         "predicts": classifier is not None,
         "weighted": {"names": _feature_names(data, used), "shape": list(weights.features.shape)},
@@ -247,7 +247,7 @@ def _build(data: Dataset, path: GPCAPath, layout: str, max_nodes: int, title: st
         "positions": positions.levels.reshape(len(pairs), -1),
         "predicted": classes,
         "probability": probabilities,
-        "label": _bytes_of_labels(data.y[shown]),
+        "label": np.where(data.y < 0, MAX_CLASSES, data.y)[shown].astype(np.uint8),
         "part": _parts(data)[shown],
         "degree": np.diff(data.graph.indptr)[shown].astype(np.uint32),
         "edges": edges,
@@ -285,16 +285,6 @@ def _parts(data: Dataset) -> np.ndarray:
     for code, nodes in enumerate((data.train, data.validation, data.test), 1):
         parts[nodes] = code
     return parts
-
-
-def _bytes_of_labels(codes: np.ndarray) -> np.ndarray:
-    """Class codes in one byte, 255 for unlabelled nodes."""
-    return np.where(codes < 0, MAX_CLASSES, codes).astype(np.uint8)
-
-
-def _ids(data: Dataset) -> np.ndarray:
-    ids = data.graph.node_ids
-    return np.arange(data.graph.n_nodes) if ids is None else ids
 
 
 def _class_names(data: Dataset) -> list[str]:

@@ -31,8 +31,8 @@ def choose_layout(layout: str, n_nodes: int) -> str:
     check_choice("layout", layout, LAYOUTS)
     if layout == "tsne" and n_nodes > MAX_TSNE_NODES:
         raise InputError(
-            f"t-SNE of {n_nodes:,} nodes takes too long, {MAX_TSNE_NODES:,} are allowed; show a "
-            f"sample of them (max_nodes) or use the layout 'pca'"
+            f"t-SNE of {n_nodes:,} nodes takes too long, {MAX_TSNE_NODES:,} are allowed; show "
+            f"a sample of fewer nodes or use the layout 'pca'"
         )
     if layout == "auto":
         return "tsne" if n_nodes <= AUTO_TSNE_NODES else "pca"

@@ -67,9 +67,9 @@ def encode_categories(
     return block, [f"{name}{SEPARATOR}{category}" for category in categories]
 
 
-def categories_of_features(features: Iterable[str]) -> dict[str, list[str]]:
+def categories_of_features(features: Iterable[str] | None) -> dict[str, list[str]]:
     """Columns and categories in names of features, such as ``{"kind": ["a", "b"]}``."""
-    names, found = list(features), dict[str, list[str]]()
+    names, found = list(() if features is None else features), dict[str, list[str]]()
     for name in names:
         column, separator, category = name.partition(SEPARATOR)
         if separator and column not in names:

@@ -93,15 +93,12 @@ def _find_weight(path: Path, names: Sequence[str]) -> str | None:
 
 def _numeric_columns_note(table: Table, unused: list[str]) -> str | None:
     """A sentence about unused numeric columns, which may be weights."""
-    numeric = [name for name in unused if _is_numeric(table.column(name).type)]
+    types = {name: table.column(name).type for name in unused}
+    numeric = [n for n, t in types.items() if pa.types.is_integer(t) or pa.types.is_floating(t)]
     if not numeric:
         return None
     names = ", ".join(map(repr, numeric))
     return f"{table.path}: column {names} is not used; name it if it contains edge weights"
-
-
-def _is_numeric(type_: Any) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 
 def _from_arrays(path: Path, weight: str | None) -> Edges | sp.csr_array:

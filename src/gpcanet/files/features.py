@@ -161,13 +161,20 @@ def _matrix(
     for name in names:
         if name in roles.one_hot or is_categorical(table, name):
             block, own_names = encode_categories(table, name, roles.one_hot.get(name))
-            if not keep_missing and np.isnan(block).any():
-                row = int(np.argmax(np.isnan(block[:, 0])))
-                raise MissingFeatureError(
-                    f"{table.place(row)}: the category in column {name!r} is missing"
-                )
+            noun = "category"
         else:
-            block, own_names = table.numbers(name, are_features=True), [name]
+            block, own_names, noun = table.numbers(name, are_features=True), [name], "number"
+        missing, infinite = np.isnan(block), np.isinf(block)
+        if missing.any() and not keep_missing:
+            row = int(np.argwhere(missing)[0][0])
+            raise MissingFeatureError(
+                f"{table.place(row)}: the {noun} in column {name!r} is missing"
+            )
+        if infinite.any():
+            row = int(np.argwhere(infinite)[0][0])
+            raise DataError(
+                f"{table.place(row)}: {block[row]} in column {name!r} is not finite; replace it"
+            )
         if block.ndim == 2 and block.shape[1] != len(own_names):
             feature_names = None  # the numbers of a list have no names
         elif feature_names is not None:
@@ -177,18 +184,7 @@ def _matrix(
     dtype = np.result_type(np.float32, *(block.dtype for block in blocks))
     X = np.empty((table.n_rows, sum(widths)), dtype)
     begin = 0
-    for name, block, width in zip(names, blocks, widths, strict=True):
-        missing, infinite = np.isnan(block), np.isinf(block)
-        if missing.any() and not keep_missing:
-            row = int(np.argwhere(missing)[0][0])
-            raise MissingFeatureError(
-                f"{table.place(row)}: the number in column {name!r} is missing"
-            )
-        if infinite.any():
-            row = int(np.argwhere(infinite)[0][0])
-            raise DataError(
-                f"{table.place(row)}: {block[row]} in column {name!r} is not finite; replace it"
-            )
+    for block, width in zip(blocks, widths, strict=True):
         X[:, begin : begin + width] = block.reshape(table.n_rows, width)
         begin += width
     return X, feature_names

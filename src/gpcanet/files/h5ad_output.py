@@ -51,7 +51,6 @@ def write_h5ad(
                 raise DataError(f"{source} has changed while it was used; run the command again")
             for name, values in (obs or {}).items():
                 table[name] = _storable(values)
-            for name in obs or {}:
                 if table[name].dtype == object:
                     table[name] = table[name].astype("category")
             if obs:

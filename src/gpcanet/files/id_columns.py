@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..errors import DataError
 from ..utils.messages import quoted
-from .tables import Table
+from .tables import Table, decoded
 
 #: An integer in canonical form: reading and writing does not change it.
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
@@ -87,9 +87,7 @@ class NodeIds:
 
 def read_ids(table: Table, name: str) -> NodeIds:
     """Read a column of a table as ids."""
-    column, types = table.column(name), pa.types
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column, types = decoded(table.column(name)), pa.types
     if types.is_null(column.type):
         column = column.cast(pa.string())
     if types.is_floating(column.type):
@@ -180,9 +178,7 @@ def rounded_integers(table: Table, name: str) -> DataError:
 
 def _check_floats(table: Table, name: str) -> None:
     """Raise if a column of floats has integers of a size at which its type skips integers."""
-    column = table.column(name)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(table.column(name))
     if not pa.types.is_floating(column.type):
         return
     limit = 2 ** (np.finfo(column.type.to_pandas_dtype()).nmant + 1)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..errors import DataError
 from .id_columns import CANONICAL_INTEGER
 from .paths import files_in, is_several_files, partition_values
-from .tables import Table, read_one_table
+from .tables import Table, decoded, read_one_table
 
 #: Name of the folder in which Hive and Spark store rows without a value.
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -90,7 +90,7 @@ def _join(columns: list[Any]) -> Any:
     """Columns of several files as one; as text if one file has text and another has numbers."""
     types = {column.type for column in columns}
     if any(map(pa.types.is_dictionary, types)):  # each file has its own categories
-        columns = [_decoded(column) for column in columns]
+        columns = [decoded(column) for column in columns]
         types = {column.type for column in columns}
         joined = pa.chunked_array([c for column in columns for c in column.chunks], *types)
         return joined.dictionary_encode()
@@ -105,10 +105,6 @@ def _join(columns: list[Any]) -> Any:
         columns = [column.cast(common, safe=is_exact) for column in columns]
         types = {common}
     return pa.chunked_array([c for column in columns for c in column.chunks], *types)
-
-
-def _decoded(column: Any) -> Any:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _partition_columns(

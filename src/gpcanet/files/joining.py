@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from ..errors import DataError, UnknownNodeError
+from ..errors import DataError, ParameterError, UnknownNodeError
 from ..graph import Graph
 from ..graph.assembly import count_of
 from ..graph.neighbors import neighbor_graph
@@ -51,10 +51,9 @@ def join_graph(
         if edges is not None:
             raise DataError("edges and neighbors are both given; give one of them")
         if not isinstance(neighbors, Integral) or not 1 <= neighbors < n_nodes:
-            raise DataError(
-                f"neighbors={neighbors!r} must be an integer from 1 to {n_nodes - 1}: "
-                f"{nodes.path} has {n_nodes} nodes"
-            )
+            limits = f"must be an integer from 1 to {n_nodes - 1}"
+            reason = f"{limits}: {nodes.path} has {n_nodes} nodes"
+            raise ParameterError("neighbors", repr(neighbors), reason)
         _check_distances(nodes)
         return neighbor_graph(nodes.X, neighbors, node_ids=node_ids)
     has_ids = isinstance(edges, Edges) and not edges.source.are_positions

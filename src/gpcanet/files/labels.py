@@ -34,7 +34,7 @@ from .id_columns import (
 )
 from .joined_tables import read_table
 from .paths import TABLE_SUFFIXES, suffix_of, wrong_format
-from .tables import Table, decimal_comma_advice, table_of_arrays
+from .tables import Table, decimal_comma_advice, decoded, table_of_arrays
 
 #: An integer that pandas writes as a float because its column has missing values.
 WHOLE_FLOAT = re.compile(r"-?[0-9]+\.0$")
@@ -155,9 +155,7 @@ def _numbers(table: Table, name: str) -> np.ndarray:
 
 def _label_values(table: Table, name: str) -> np.ndarray:
     """Labels as text or integers, including those that mean unlabelled."""
-    column, types = table.column(name), pa.types
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column, types = decoded(table.column(name)), pa.types
     if types.is_floating(column.type):
         column = nan_as_null(column)
         if not are_whole_numbers(column):

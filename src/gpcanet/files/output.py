@@ -132,11 +132,9 @@ def write_embedding(
 
     An h5ad file is a copy of ``source``, if that is one, with the embedding in obsm.
     """
-    if is_h5ad(Path(path)):
-        write_h5ad(path, _node_ids(graph), obsm={"X_gpca": Z}, source=source, overwrite=overwrite)
-        return
     columns = {f"gpca{i}": Z[:, i] for i in range(Z.shape[1])}
-    _write_rows(path, graph, columns, {"embedding": Z}, id_name, overwrite)
+    slots = {"obsm": {"X_gpca": Z}}
+    _write_results(path, graph, columns, {"embedding": Z}, slots, id_name, overwrite, source)
 
 
 def write_predictions(
@@ -154,16 +152,11 @@ def write_predictions(
     An h5ad file has the classes in obs, their probabilities in obsm, and their names in uns.
     """
     predicted = classes[probabilities.argmax(axis=1)]
-    columns = {"predicted": predicted, "probability": probabilities.max(axis=1)}
-    if is_h5ad(Path(path)):
-        write_h5ad(
-            path, _node_ids(graph), obs=columns, obsm={"probabilities": probabilities},
-            uns={"classes": classes}, source=source, overwrite=overwrite,
-        )  # fmt: skip
-        return
-    columns |= {f"p({name})": probabilities[:, i] for i, name in enumerate(classes.tolist())}
+    best = {"predicted": predicted, "probability": probabilities.max(axis=1)}
+    others = {f"p({name})": probabilities[:, i] for i, name in enumerate(classes.tolist())}
     arrays = {"predicted": predicted, "classes": classes, "probabilities": probabilities}
-    _write_rows(path, graph, columns, arrays, id_name, overwrite)
+    slots = {"obs": best, "obsm": {"probabilities": probabilities}, "uns": {"classes": classes}}
+    _write_results(path, graph, best | others, arrays, slots, id_name, overwrite, source)
 
 
 def write_values(
@@ -177,32 +170,30 @@ def write_values(
 ) -> None:
     """Write one row per node: its id and its predicted value, in obs of an h5ad file."""
     columns = {"predicted": predicted}
-    if is_h5ad(Path(path)):
-        write_h5ad(path, _node_ids(graph), obs=columns, source=source, overwrite=overwrite)
-        return
-    _write_rows(path, graph, columns, columns, id_name, overwrite)
+    _write_results(path, graph, columns, columns, {"obs": columns}, id_name, overwrite, source)
 
 
-def _write_rows(
+def _write_results(
     path: str | os.PathLike[str],
     graph: Graph,
     columns: dict[str, np.ndarray],
     arrays: dict[str, np.ndarray],
+    slots: dict[str, dict[str, np.ndarray]],
     id_name: str,
     overwrite: bool,
+    source: Path | None,
 ) -> None:
-    """Write the ids of the nodes and these columns, or these arrays as npz."""
+    """Write the ids of the nodes and columns of a table, arrays of an npz, or slots of an h5ad."""
+    ids = np.arange(graph.n_nodes) if graph.node_ids is None else graph.node_ids
+    if is_h5ad(Path(path)):
+        write_h5ad(path, ids, source=source, overwrite=overwrite, **slots)
+        return
     if id_name in columns:
         raise DataError(
             f"the id column cannot be called {id_name!r}, which is a column of results; rename it"
         )
-    ids = _node_ids(graph)
     arrays = {"node_ids": ids, **arrays}
     write_table(path, {id_name: ids, **columns}, arrays=arrays, overwrite=overwrite)
-
-
-def _node_ids(graph: Graph) -> np.ndarray:
-    return np.arange(graph.n_nodes) if graph.node_ids is None else graph.node_ids
 
 
 def _column(path: Path, name: str, values: np.ndarray) -> Any:

@@ -192,6 +192,11 @@ class Table:
         return f"it has {shown}{more}"
 
 
+def decoded(column: Any) -> Any:
+    """A column with the values of its categories, if it is categorical."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def decimal_comma_advice(value: str) -> str | None:
     """What to do about a number with a comma; None for other text."""
     is_number = _DECIMAL_COMMA.match(value)

@@ -12,7 +12,7 @@ import io
 import itertools
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,10 @@ def write_array(
     """Write chunks of rows as one npy file, completely or not at all, and return its entry."""
     dtype = np.dtype(dtype)
     checksums, checksum, n_bytes = [], 0, 0
+    contiguous = (np.ascontiguousarray(chunk, dtype=dtype) for chunk in chunks)
+    parts = (chunk.reshape(-1).view(np.uint8).data for chunk in contiguous)
     with naming_file(path), atomic_file(path, overwrite=True) as file:
-        for data in itertools.chain([_header(shape, dtype)], map(_as_bytes(dtype), chunks)):
+        for data in itertools.chain([_header(shape, dtype)], parts):
             begin = 0
             while begin < len(data):
                 part = data[begin : begin + SHARD_BYTES - n_bytes % SHARD_BYTES]
@@ -81,10 +83,6 @@ def _header(shape: tuple[int, ...], dtype: np.dtype) -> memoryview:
     header = {"descr": descr, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_2_0(file, header)
     return memoryview(file.getvalue())
-
-
-def _as_bytes(dtype: np.dtype) -> Callable[[np.ndarray], memoryview]:
-    return lambda chunk: np.ascontiguousarray(chunk, dtype=dtype).reshape(-1).view(np.uint8).data
 
 
 def open_array(folder: Path, entry: Entry) -> np.ndarray:

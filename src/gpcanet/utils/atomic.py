@@ -94,11 +94,24 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
         raise IsADirectoryError(f"{path} is a folder; give the name of a file")
     if path.exists() and not overwrite:
         raise OutputExistsError(path)
+    _check_parent(path)
+    return path
+
+
+def check_new_folder(path: str | os.PathLike[str]) -> Path:
+    """Raise if a new folder cannot be created there."""
+    path = Path(path)
+    if path.exists():
+        raise OutputExistsError(path, is_replaceable=False)
+    _check_parent(path)
+    return path
+
+
+def _check_parent(path: Path) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"folder {path.parent} does not exist; create it first")
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(f"folder {path.parent} is not writable; choose another folder")
-    return path
 
 
 def check_distinct_files(outputs: Sequence[Path | None], inputs: Iterable[Path | None]) -> None:

@@ -1,9 +1,9 @@
-"""Accuracy, scores per class and confusion matrix of predictions, as numbers and as tables."""
+"""Scores of predictions on nodes with known labels, as numbers and as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from string import ascii_lowercase
 from typing import Any
@@ -13,9 +13,78 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 from scipy.stats import binomtest
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import (
+    confusion_matrix,
+    f1_score,
+    mean_absolute_error,
+    precision_recall_fscore_support,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+)
 
 from ..estimators.heads import expected_calibration_error
+
+#: Smallest probability in the log loss. A class that the model does not know has probability 0.
+SMALLEST_PROBABILITY = 1e-15
+
+#: Functions that return a score of true and predicted values.
+NUMBER_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "r2": r2_score,
+    "mae": mean_absolute_error,
+    "rmse": root_mean_squared_error,
+}
+
+
+def _accuracy(truth: np.ndarray, probabilities: np.ndarray) -> float:
+    return float(np.mean(truth == probabilities.argmax(axis=1)))
+
+
+def _macro_f1(truth: np.ndarray, probabilities: np.ndarray) -> float:
+    predicted = probabilities.argmax(axis=1)
+    return float(f1_score(truth, predicted, average="macro", zero_division=0))
+
+
+def _roc_auc(truth: np.ndarray, probabilities: np.ndarray) -> float:
+    """Mean area under the curve of each class against the others, of classes that occur.
+
+    For two classes it is the area of the second. NaN if all nodes are of one class.
+    """
+    n_classes = probabilities.shape[1]
+    occurring = [code for code in range(n_classes) if 0 < np.mean(truth == code) < 1]
+    if n_classes == 2:
+        occurring = occurring[-1:]
+    areas = [roc_auc_score(truth == code, probabilities[:, code]) for code in occurring]
+    return float(np.mean(areas)) if areas else float("nan")
+
+
+def _log_loss(truth: np.ndarray, probabilities: np.ndarray) -> float:
+    of_truth = probabilities[np.arange(len(truth)), truth]
+    return float(-np.mean(np.log(np.maximum(of_truth, SMALLEST_PROBABILITY))))
+
+
+#: Functions that return a score of class codes and the probabilities of all classes.
+CLASS_METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "accuracy": _accuracy,
+    "macro-f1": _macro_f1,
+    "roc-auc": _roc_auc,
+    "log-loss": _log_loss,
+}
+
+
+def scores(
+    known: dict[str, Callable[..., float]], truth: np.ndarray, predicted: np.ndarray
+) -> dict[str, float | None]:
+    """All scores by name; None where one is not defined, such as R^2 of a single node."""
+    values = {}
+    for name, metric in known.items():
+        defined = name != "r2" or len(truth) > 1
+        value = float(metric(truth, predicted)) if defined else float("nan")
+        values[name] = value if np.isfinite(value) else None
+    return values
+
+
+# -- classes ------------------------------------------------------------------------------
 
 #: With more classes, the most frequent confusions are listed instead of the whole matrix.
 MAX_COLUMNS = 12
@@ -26,19 +95,25 @@ MAX_HEADING_LENGTH = 34
 
 @dataclass(frozen=True)
 class ClassificationReport:
-    """Evaluation of predicted class codes against true ones."""
+    """Evaluation of the probabilities of all classes against true class codes."""
 
     classes: list[str]
     truth: np.ndarray
-    predicted: np.ndarray
+    probabilities: np.ndarray
     description: str = "nodes"  # of the evaluated nodes
-    confidence: np.ndarray | None = None  # probability of the predicted class
     metric: str = "accuracy"  # shown first
-    scores: Mapping[str, float | None] = field(default_factory=dict)  # by metric
+
+    @cached_property
+    def predicted(self) -> np.ndarray:
+        return self.probabilities.argmax(axis=1)
+
+    @cached_property
+    def scores(self) -> dict[str, float | None]:
+        return scores(CLASS_METRICS, self.truth, self.probabilities)
 
     @property
     def accuracy(self) -> float:
-        return float(np.mean(self.truth == self.predicted))
+        return _accuracy(self.truth, self.probabilities)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -48,11 +123,10 @@ class ClassificationReport:
         return float(found.low), float(found.high)
 
     @property
-    def calibration_error(self) -> float | None:
+    def calibration_error(self) -> float:
         """Expected calibration error: the mean difference of confidence and accuracy, by bins."""
-        if self.confidence is None:
-            return None
-        return expected_calibration_error(self.confidence, self.truth == self.predicted)
+        confidence = self.probabilities.max(axis=1)
+        return expected_calibration_error(confidence, self.truth == self.predicted)
 
     @property
     def largest_class(self) -> float:
@@ -83,8 +157,8 @@ class ClassificationReport:
     def values(self) -> dict[str, Any]:
         return {
             "metric": self.metric,
-            "score": self.scores.get(self.metric, self.accuracy),
-            "scores": dict(self.scores),
+            "score": self.scores[self.metric],
+            "scores": self.scores,
             "accuracy": self.accuracy,
             "interval95": list(self.interval),
             "n_nodes": len(self.truth),
@@ -97,10 +171,9 @@ class ClassificationReport:
 
     def to_table(self) -> Group:
         low, high = (100 * bound for bound in self.interval)
-        error = self.calibration_error
         first = ""
         if self.metric != "accuracy":
-            score = self.scores.get(self.metric)
+            score = self.scores[self.metric]
             first = f"{self.metric} {'undefined' if score is None else f'{score:.4f}'}\n"
         headline = Text.assemble(
             (first, "bold"),
@@ -108,7 +181,7 @@ class ClassificationReport:
             f" on {len(self.truth):,} {self.description}\n"
             f"(95 % interval {low:.1f} to {high:.1f}; largest class alone: "
             f"{100 * self.largest_class:.1f} %)\n",
-            *([] if error is None else [f"expected calibration error {100 * error:.1f} %\n"]),
+            f"expected calibration error {100 * self.calibration_error:.1f} %\n",
         )
         return Group(headline, self._class_table(), "", self._confusion_table())
 
@@ -149,3 +222,52 @@ class ClassificationReport:
             )
             table.add_row(name, *cells)
         return table
+
+
+# -- numbers ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RegressionReport:
+    """Evaluation of predicted numbers against true ones."""
+
+    truth: np.ndarray
+    predicted: np.ndarray
+    mean: float  # of the training nodes
+    description: str = "nodes"  # of the evaluated nodes
+    metric: str = "r2"
+
+    @cached_property
+    def scores(self) -> dict[str, float | None]:
+        return scores(NUMBER_METRICS, self.truth, self.predicted)
+
+    @cached_property
+    def scores_of_mean(self) -> dict[str, float | None]:
+        """Scores of always predicting the mean of the training nodes."""
+        return scores(NUMBER_METRICS, self.truth, np.full(len(self.truth), self.mean))
+
+    def values(self) -> dict[str, Any]:
+        return {
+            "metric": self.metric,
+            "score": self.scores[self.metric],
+            **self.scores,
+            "n_nodes": len(self.truth),
+            "mean_alone": self.scores_of_mean,
+        }
+
+    def to_table(self) -> Group:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("score")
+        for name in ("predicted", "mean alone"):
+            table.add_column(name, justify="right")
+        for name in NUMBER_METRICS:
+            table.add_row(name, _shown(self.scores[name]), _shown(self.scores_of_mean[name]))
+        headline = Text.assemble(
+            (f"{self.metric} {_shown(self.scores[self.metric])}", "bold"),
+            f" on {len(self.truth):,} {self.description}\n",
+        )
+        return Group(headline, table)
+
+
+def _shown(score: float | None) -> str:
+    return "undefined" if score is None else f"{score:.4g}"

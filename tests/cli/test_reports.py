@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console as Terminal
 
-from gpcanet.cli.classification_report import MAX_COLUMNS, ClassificationReport
+from gpcanet.cli.reports import MAX_COLUMNS, ClassificationReport
+
+
+def report_of(names, truth, guessed):
+    """The report of predictions with probability 1."""
+    return ClassificationReport(names, truth, np.eye(len(names))[guessed])
 
 
 def random_report(n_classes, n_nodes=200, right=0.7, seed=0, length=8):
@@ -18,7 +23,7 @@ def random_report(n_classes, n_nodes=200, right=0.7, seed=0, length=8):
     truth = rng.integers(n_classes, size=n_nodes)
     guessed = np.where(rng.random(n_nodes) < right, truth, rng.integers(n_classes, size=n_nodes))
     names = [f"class {i}" + " of it" * ((length - 7) // 6) for i in range(n_classes)]
-    return ClassificationReport(names, truth, guessed)
+    return report_of(names, truth, guessed)
 
 
 def shown(report, width=80):
@@ -41,7 +46,7 @@ def wilson(right, n):
 )
 def test_numbers_agree_with_their_definitions(pairs):
     truth, guessed = np.array(pairs).T
-    values = ClassificationReport(list("abcd"), truth, guessed).values()
+    values = report_of(list("abcd"), truth, guessed).values()
     labels = range(4)
     assert values["accuracy"] == pytest.approx(sklearn.metrics.accuracy_score(truth, guessed))
     right = int(np.sum(truth == guessed))
@@ -72,14 +77,14 @@ def test_tables_fit_a_terminal_of_80_columns(n_classes, length):
     # Headline, a line per class, and the second table; nothing but many long names is wrapped.
     second = 10 if n_classes > MAX_COLUMNS else n_classes
     if length < 30 or n_classes != MAX_COLUMNS:
-        assert len(lines) == 3 + 1 + n_classes + 1 + 1 + second
+        assert len(lines) == 4 + 1 + n_classes + 1 + 1 + second
     if n_classes <= MAX_COLUMNS:
         letters = [line.split()[-1] for line in lines if line.startswith("true \\ ")]
         assert letters == ["abcdefghijkl"[n_classes - 1] if n_classes * length > 34 else "1"]
 
 
 def test_long_names_get_letters_in_the_confusion_table():
-    report = ClassificationReport(
+    report = report_of(
         ["Neural Networks", "Probabilistic Methods"], np.array([0, 0, 1]), np.zeros(3, int)
     )
     table = [line.split() for line in shown(report)[-3:]]
@@ -89,7 +94,7 @@ def test_long_names_get_letters_in_the_confusion_table():
 
 
 def test_short_names_are_column_headings():
-    lines = shown(ClassificationReport(["no", "yes"], np.array([0, 0, 1]), np.array([0, 1, 1])))
+    lines = shown(report_of(["no", "yes"], np.array([0, 0, 1]), np.array([0, 1, 1])))
     assert lines[-3].split()[-2:] == ["no", "yes"]
     assert lines[-2].split() == ["no", "1", "1"]
     assert lines[-1].split() == ["yes", "·", "1"]
@@ -97,7 +102,7 @@ def test_short_names_are_column_headings():
 
 def test_names_are_not_markup():
     names = ["[red]", ":smile:", "[/]"]
-    text = "\n".join(shown(ClassificationReport(names, np.arange(3), np.arange(3))))
+    text = "\n".join(shown(report_of(names, np.arange(3), np.arange(3))))
     assert all(text.count(name) >= 2 for name in names)
 
 
@@ -114,5 +119,5 @@ def test_most_frequent_confusions_are_listed():
 
 
 def test_no_confusions_are_stated():
-    report = ClassificationReport([str(i) for i in range(20)], np.arange(20), np.arange(20))
+    report = report_of([str(i) for i in range(20)], np.arange(20), np.arange(20))
     assert shown(report)[-1] == "no confusions"

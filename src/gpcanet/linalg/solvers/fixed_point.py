@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ...utils.progress import report_progress
-from ..operators.base import Array
+from ..operators.blocks import Block
 from .system import System
 
 #: Steps between two checks of the residual.
 STEPS_PER_CHECK = 10
 
 
-def fixed_point(system: System, X: Array, n_steps: int) -> Array:
+def fixed_point(system: System, X: Block, n_steps: int) -> np.ndarray:
     """F after ``n_steps`` steps; the paper uses 5."""
     F, spare = system.P.scaled(X, 1.0), system.P.scaled(X, 0.0)
     return _iterate(system, X, F, spare, range(n_steps), n_steps)[0]
 
 
 def fixed_point_to_tolerance(
-    system: System, X: Array, tol: float, max_iter: int
-) -> tuple[Array, int]:
+    system: System, X: Block, tol: float, max_iter: int
+) -> tuple[np.ndarray, int]:
     """F with a relative residual of at most tol, and the number of steps."""
     F, spare = system.P.scaled(X, 1.0), system.P.scaled(X, 0.0)
     n_steps = 0
@@ -43,8 +45,8 @@ def fixed_point_steps(alpha: float, tol: float) -> int:
 
 
 def _iterate(
-    system: System, X: Array, F: Array, spare: Array, steps: range, total: int | None
-) -> tuple[Array, Array]:
+    system: System, X: Block, F: np.ndarray, spare: np.ndarray, steps: range, total: int | None
+) -> tuple[np.ndarray, np.ndarray]:
     for step in steps:
         F, spare = system.P.step(F, X, spare, system.c, 1 - system.c, 0.0), F
         report_progress("solving", step + 1, total)

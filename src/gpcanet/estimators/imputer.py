@@ -8,15 +8,14 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..graph import Graph
 from ..linalg import HarmonicExtension
 from ..utils.checks import check_choice, check_number
-from ._alignment import RowIndex, check_graph, row_subgraph
-from .training_nodes import TrainingNodes, check_keep, join_training_rows
-from .validation import check_features
+from ._alignment import row_subgraph
+from .training_nodes import TrainingNodes, check_keep, check_new_rows
+from .validation import check_training_rows
 
 #: Size of a block of columns that is filled at a time, in bytes of float64, and its smallest
 #: width. Small blocks stay in the cache.
@@ -153,14 +152,9 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         An imputer that was fitted with a graph requires one here.
         """
-        check_is_fitted(self)
+        rows, n_rows = check_new_rows(self, X, graph, nodes, allow_nan=True)
         self.check_parameters()
-        index = RowIndex.of(X)
-        X = check_features(self, X, reset=False, allow_nan=True)
-        n_rows = X.shape[0]
-        graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
-        X, graph, nodes, _ = join_training_rows(self.training_nodes_, X, graph, nodes)
-        return self._fill(X, row_subgraph(graph, nodes))[:n_rows]
+        return self._fill(rows.X, rows.row_graph)[:n_rows]
 
     def check_parameters(self) -> None:
         """Raise if a parameter has a value that is not allowed."""
@@ -173,9 +167,7 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _fit(self, X: Any, graph: Any, nodes: Any) -> tuple[Any, Graph]:
         """Learn from X; return it, checked, and the graph on its rows."""
         self.check_parameters()
-        index, has_graph = RowIndex.of(X), graph is not None
-        X = check_features(self, X, reset=True, allow_nan=True)
-        graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
+        X, graph, nodes, _ = check_training_rows(self, X, graph, nodes, allow_nan=True)
         rows = row_subgraph(graph, nodes)
         self.statistics_ = self._statistics(X)
         self.n_missing_ = int(np.isnan(X.data if sp.issparse(X) else X).sum())
@@ -187,8 +179,6 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.shrinkage == "auto":  # also columns that are complete now may lack values later
             for columns, block in _blocks(X, all_columns=True):
                 self.shrinkage_[columns] = extension.shrinkage(block)
-        self.n_nodes_in_ = graph.n_nodes if has_graph else None
-        self.matched_by_id_ = index is not None and graph.node_ids is not None
         self.training_nodes_ = TrainingNodes.kept(
             graph, nodes, X, None, keep=self.keep_training_nodes
         )

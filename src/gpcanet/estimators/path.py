@@ -128,8 +128,6 @@ class GPCAPath(BaseEstimator):
         self._problem = Problem(
             parameters, data.row_graph, data.X, data.labels, n_components=k, strategy=strategy
         )
-        learned = data.attributes(beta=0.0, keep=False)
-        self.n_nodes_in_, self.matched_by_id_ = learned["n_nodes_in_"], learned["matched_by_id_"]
         self.n_components_ = k
         self._range, self._betas = (min(alphas), max(alphas)), betas
         self._resolvents = self._share(alphas, betas)

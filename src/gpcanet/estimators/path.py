@@ -47,14 +47,8 @@ class GPCAPath(BaseEstimator):
         pass over the graph for all alphas. ``separate`` fits every pair, where that is faster.
     n_components_ : int
         Number of components.
-    n_nodes_in_ : int or None
-        Number of nodes of the graph seen during ``fit``; None without a graph.
-    matched_by_id_ : bool
-        Whether the rows of a DataFrame were matched with the node ids.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features seen during ``fit``, if X has feature names that are all strings.
+    n_nodes_in_, matched_by_id_, n_features_in_, feature_names_in_
+        As in :class:`GPCA`.
 
     Notes
     -----

@@ -69,14 +69,8 @@ class GPCARegressor(RegressorMixin, StackedRidge):
         Rows, residuals and graph of ``fit`` that predictions need.
     n_iter_ : int
         Largest number of solver iterations of the embeddings.
-    n_nodes_in_ : int or None
-        Number of nodes of the graph in ``fit``; None if no graph was passed.
-    matched_by_id_ : bool
-        Whether the rows of a DataFrame were matched with the node ids of the graph.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features seen during ``fit``. Defined only if X has string feature names.
+    n_nodes_in_, matched_by_id_, n_features_in_, feature_names_in_
+        As in :class:`GPCA`.
 
     See Also
     --------

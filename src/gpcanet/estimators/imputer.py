@@ -122,9 +122,8 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Features; NaN where missing.
         y : None
             Not used.
-        graph : Graph or anything that converts to one, optional
-        nodes : array-like of int, optional
-            Position of each row of X in the graph, if X holds only some of its nodes.
+        graph, nodes
+            As in :meth:`GPCA.fit`.
 
         Returns
         -------

@@ -97,12 +97,8 @@ class GPCAPath(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_nodes, n_features)
-        y : array-like of shape (n_nodes,) or (n_nodes, n_targets), optional
-            Classes or targets, as in :class:`GPCA`. Used only for betas above 0.
-        graph : Graph or anything that converts to one, optional
-        nodes : array-like of int, optional
-            Position of each row of X in the graph, if X holds only some of its nodes.
+        X, y, graph, nodes
+            As in :meth:`GPCA.fit`; y is used only for betas above 0.
 
         Returns
         -------

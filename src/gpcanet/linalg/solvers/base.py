@@ -16,7 +16,7 @@ from ..operators.propagation import Propagation
 from .chebyshev import chebyshev
 from .conjugate_gradient import conjugate_gradient
 from .direct import Factorization, factorizes_well
-from .fixed_point import fixed_point, fixed_point_steps, fixed_point_to_tolerance
+from .fixed_point import fixed_point, fixed_point_steps
 from .refinement import MixedPrecision, MixedSolution, Solve, is_large_block, refine
 from .system import System
 from .woodbury import woodbury
@@ -163,8 +163,8 @@ class Solver:
             if n_iter is None and self.half:  # rounding dominates the residual in half precision
                 n_iter = min(fixed_point_steps(self.alpha, self.tol), self.max_iter)
             if n_iter is None:
-                return partial(fixed_point_to_tolerance, system)
-            return lambda X, tol, max_iter: (fixed_point(system, X, n_iter), n_iter)
+                return partial(fixed_point, system)
+            return lambda X, tol, max_iter: fixed_point(system, X, None, n_iter)
         iterate = chebyshev if self.method == "chebyshev" else conjugate_gradient
         if not system.P.self_adjoint:
             return partial(refine, system, self._without_ghost_factor(iterate))

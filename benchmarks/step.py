@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpcanet.datasets import Dataset
-from gpcanet.linalg import BlockOperator, HalfPropagation, Propagation
+from gpcanet.linalg import HalfPropagation, Propagation
 from gpcanet.linalg.operators.ordering import locality_order
 
 from .baselines import ALPHA, scipy_propagation, torch_csr
@@ -53,7 +53,7 @@ def leave_of(data: Dataset) -> Callable[[np.ndarray], np.ndarray]:
     return lambda F: P.from_internal(F.copy(), F)
 
 
-def _stepping(P: BlockOperator, data: Dataset) -> Task:
+def _stepping(P: Propagation, data: Dataset) -> Task:
     F = P.scaled(P.to_internal(block(data)), 1.0)
     X = P.materialize(P.to_internal(np.asarray(data.X)))
     out = np.zeros_like(F)

@@ -19,7 +19,7 @@ from campaign.dense import (  # noqa: F401
     same_subspace,
 )
 from gpcanet import Graph
-from gpcanet.linalg import BlockOperator, Propagation
+from gpcanet.linalg import Propagation
 
 #: Options of ``random_graph`` for the kinds of graphs that every method must handle.
 KINDS = {
@@ -89,13 +89,3 @@ def align_signs(Z, Z0) -> np.ndarray:
 
 def propagation(graph: Graph, **options) -> Propagation:
     return Propagation(graph.indptr, graph.indices, graph.weights, **options)
-
-
-class MatrixOperator(BlockOperator):
-    """P given as a symmetric matrix of any library that has ``@``."""
-
-    def __init__(self, matrix):
-        self.matrix = matrix
-
-    def matmul(self, F):
-        return self.matrix @ F

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from truth import KINDS, random_features, random_graph, random_labels
 
 from gpcanet import GPCA, GPCAClassifier, Graph, GraphImputer
@@ -365,9 +366,20 @@ class Different(GPCA):
     pass
 
 
+def failed_fit():
+    """X was checked, so the number of features is known."""
+    model = GPCA(X.shape[1] + 1)
+    with pytest.raises(ValueError, match="n_components"):
+        model.fit(X, graph=GRAPH)
+    with pytest.raises(NotFittedError):
+        model.transform(X, graph=GRAPH)
+    return model
+
+
 UNSAVEABLE = {
     "unfitted": (lambda: GPCA(), ValueError, r"this GPCA is not fitted; fit it before saving it"),
     "unfitted classifier": (lambda: GPCAClassifier(), ValueError, r"GPCAClassifier is not fitted"),
+    "fit that failed": (failed_fit, ValueError, r"this GPCA is not fitted; fit it before"),
     "foreign": (lambda: PCA(2).fit(X), TypeError, r"a PCA cannot be saved; give a GPCA, GPC"),
     "subclass": (lambda: Different(2).fit(X), TypeError, r"a Different cannot be saved"),
     "random state": (classifier(random_state=np.random.RandomState(0)), TypeError,

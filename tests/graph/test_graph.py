@@ -151,6 +151,18 @@ def test_from_csr_equals_the_graph_of_its_matrix(node_ids):
     assert not np.shares_memory(graph.indices, matrix.indices)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_adjacency_is_a_new_matrix_in_float64(dtype):
+    """The weights of a store have the precision of its features."""
+    weights = np.array([0.1, 0.1], dtype)
+    graph = Graph.from_csr(np.array([0, 1, 2]), np.array([1, 0]), weights, validate=False)
+    adjacency = graph.adjacency
+    assert adjacency.dtype == np.float64
+    for mine, own in ((adjacency.data, graph.weights), (adjacency.indices, graph.indices)):
+        assert mine.flags.writeable
+        assert not np.shares_memory(mine, own)
+
+
 def test_subgraph_of_all_nodes_in_order_is_the_graph():
     graph = Graph(dense())
     assert graph.subgraph(range(N_NODES)) is graph

@@ -25,7 +25,7 @@ from ..estimators.memory_plan import BYTES_PER_NODE, format_bytes, parse_bytes
 from ..estimators.problem import Parameters, default_tol
 from ..graph.assembly import count_of
 from ..linalg import column_blocks
-from ..linalg.operators.base import CACHE_LINE_BYTES
+from ..linalg.operators.blocks import CACHE_LINE_BYTES
 from ..linalg.operators.propagation import MATERIALIZED_BYTES
 from ..linalg.solvers.base import HALF_TOL
 from ..linalg.solvers.chebyshev import chebyshev_steps

@@ -52,14 +52,10 @@ class LabelPropagation:
         self, probabilities: np.ndarray, rows: np.ndarray, variants: list[tuple[bool, bool]]
     ) -> list[np.ndarray]:
         """Probabilities of some rows after each of several combinations of (correct, smooth)."""
-        found = []
-        corrected: np.ndarray | None = None
-        for correct, smooth in variants:
-            if correct and corrected is None:
-                corrected = self.correct(probabilities)
-            before = corrected if correct and corrected is not None else probabilities
-            found.append((self.smooth(before) if smooth else before)[rows])
-        return found
+        before = {False: probabilities}
+        if any(correct for correct, _ in variants):
+            before[True] = self.correct(probabilities)
+        return [self.apply(before[correct], False, smooth)[rows] for correct, smooth in variants]
 
     def apply(self, probabilities: np.ndarray, correct: bool, smooth: bool) -> np.ndarray:
         if correct:

@@ -38,9 +38,7 @@ def node_statistics(graph: Graph, X: Any) -> np.ndarray:
     """The statistics before standardisation, in float64."""
     X = np.asarray(X.toarray() if sp.issparse(X) else X, np.float64)
     n, d = X.shape
-    degrees = np.diff(graph.indptr)
-    weights = np.ones(len(graph.indices)) if graph.weights is None else graph.weights
-    A = sp.csr_array((weights, graph.indices, graph.indptr), shape=(n, n))
+    A, degrees = graph.adjacency, np.diff(graph.indptr)
     totals = A.sum(axis=1, dtype=np.float64)
     inverse = np.divide(1.0, totals, out=np.zeros(n), where=totals > 0)[:, None]
 

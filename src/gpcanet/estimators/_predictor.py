@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..graph import Graph
@@ -14,8 +13,8 @@ from ..utils.checks import check_number
 from ._alignment import RowIndex, align_to_rows, check_graph
 from .gpca import GPCA
 from .problem import LARGEST_ALPHA, Parameters
-from .training_nodes import JoinedRows, check_keep, join_training_rows
-from .validation import check_features, check_weights
+from .training_nodes import JoinedRows, check_keep, check_new_rows
+from .validation import check_training_rows, check_weights
 
 
 class GraphPredictor(BaseEstimator):
@@ -64,13 +63,9 @@ class GraphPredictor(BaseEstimator):
         ``validation`` may also be positions of rows, which stay as they are.
         """
         self.check_parameters()
-        index, has_graph = RowIndex.of(X), graph is not None
-        X = check_features(self, X, reset=True)
         if others["y"] is None:
             raise InputError("requires y to be passed, but the target y is None")
-        graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
-        self.n_nodes_in_ = graph.n_nodes if has_graph else None
-        self.matched_by_id_ = index is not None and graph.node_ids is not None
+        X, graph, nodes, index = check_training_rows(self, X, graph, nodes)
         aligned = [
             values
             if values is None or (name == "validation" and np.asarray(values).dtype != bool)
@@ -81,11 +76,7 @@ class GraphPredictor(BaseEstimator):
 
     def check_predict(self, X: Any, graph: Any, nodes: Any) -> tuple[JoinedRows, int]:
         """Check the arguments of ``predict``; the rows with training rows, and their number."""
-        check_is_fitted(self)
-        index = RowIndex.of(X)
-        X = check_features(self, X, reset=False)
-        graph, nodes = check_graph(graph, nodes, X.shape[0], index=index, fitted=self)
-        return join_training_rows(self.training_nodes_, X, graph, nodes), X.shape[0]
+        return check_new_rows(self, X, graph, nodes)
 
     def check_score(
         self, X: Any, y: Any, sample_weight: Any, graph: Any, nodes: Any, n_rows: int

@@ -168,17 +168,18 @@ class StackedRidge(GraphPredictor):
 
     def predict_targets(self, X: Any, graph: Any, nodes: Any) -> np.ndarray:
         """Predictions for the nodes of any graph, of shape (n_nodes, n_targets)."""
-        (X, graph, nodes, residuals), n_rows = self.check_predict(X, graph, nodes)
+        rows, n_rows = self.check_predict(X, graph, nodes)
+        X, graph, nodes, residuals = rows
         embeddings = [
             embed(X, scaling, gpca, graph, nodes)
             for scaling, gpca in zip(self.feature_scalings_, self.gpca_, strict=True)
         ]
         predicted = predict_stacked(embeddings, self.coefficients_, self.intercept_, X.shape[0])
-        subgraph = row_subgraph(graph, nodes)
         if self.boosting_:
-            predicted += self._predict_by_trees(node_table(X, subgraph))
+            predicted += self._predict_by_trees(node_table(X, rows.row_graph))
         if residuals is not None and self.propagate_residuals_:
-            predicted += self.residual_gains_ * propagate(subgraph, residuals, self.residual_alpha_)
+            smoothed = propagate(rows.row_graph, residuals, self.residual_alpha_)
+            predicted += self.residual_gains_ * smoothed
         return predicted[:n_rows]
 
     def _predict_by_trees(self, table: np.ndarray | None) -> np.ndarray:

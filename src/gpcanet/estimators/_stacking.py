@@ -207,13 +207,10 @@ class Stack:
     def linear(self) -> tuple[list[np.ndarray], np.ndarray]:
         """Coefficients of each used embedding, and intercepts, with the weights included."""
         total = self.stack_weights.sum(axis=0) + self.tree_weights
-        intercepts = self.means * (1 - total)
+        coefficients, intercepts = [], self.means * (1 - total)
         for one, weights in zip(self.used, self.stack_weights, strict=True):
-            intercepts = intercepts + weights * one.ridge.intercepts
-        coefficients = [
-            weights * one.ridge.coefficients
-            for one, weights in zip(self.used, self.stack_weights, strict=True)
-        ]
+            coefficients.append(weights * one.ridge.coefficients)
+            intercepts += weights * one.ridge.intercepts
         return coefficients, intercepts
 
     def _boosted(self, table: np.ndarray, folds: np.ndarray) -> np.ndarray:

@@ -11,11 +11,10 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..errors import InputError
 from ..linalg import times_power_of_two
-from ._alignment import RowIndex, check_graph, row_subgraph
 from .fit import Fit
 from .problem import Parameters, Problem, TrainingData, check_n_components
-from .training_nodes import join_training_rows
-from .validation import as_user_errors, check_features
+from .training_nodes import check_new_rows
+from .validation import as_user_errors
 
 logger = logging.getLogger("gpcanet")
 
@@ -240,16 +239,10 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         edges of ``fit`` again. The result equals the rows of these nodes in the embedding of the
         whole graph.
         """
-        check_is_fitted(self)
-        parameters = Parameters.of(self)
-        index = RowIndex.of(X)
-        X = check_features(self, X, reset=False)
-        n_rows = X.shape[0]
-        graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
-        X, graph, nodes, labels = join_training_rows(self.training_nodes_, X, graph, nodes)
+        rows, n_rows = check_new_rows(self, X, graph, nodes)
         problem = Problem(
-            parameters, row_subgraph(graph, nodes), X, labels, n_components=self.n_components_,
-            strategy="transform", mean=self.mean_,
+            Parameters.of(self), rows.row_graph, rows.X, rows.labels,
+            n_components=self.n_components_, strategy="transform", mean=self.mean_,
         )  # fmt: skip
         Z = Fit(problem).embed(self.components_.T).Z[:n_rows]
         return times_power_of_two(Z, problem.exponent)

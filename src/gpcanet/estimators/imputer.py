@@ -8,15 +8,14 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..graph import Graph
 from ..linalg import HarmonicExtension
 from ..utils.checks import check_choice, check_number
-from ._alignment import RowIndex, check_graph, row_subgraph
-from .training_nodes import TrainingNodes, check_keep, join_training_rows
-from .validation import check_features
+from ._alignment import row_subgraph
+from .training_nodes import TrainingNodes, check_keep, check_new_rows
+from .validation import check_training_rows
 
 #: Size of a block of columns that is filled at a time, in bytes of float64, and its smallest
 #: width. Small blocks stay in the cache.
@@ -66,14 +65,8 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Number of those without a known value in their connected component.
     training_nodes_ : TrainingNodes or None
         Rows and graph of ``fit``, if they were kept.
-    n_nodes_in_ : int or None
-        Number of nodes of the graph seen during ``fit``; None without a graph.
-    matched_by_id_ : bool
-        Whether the rows of a DataFrame were matched with the node ids.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features seen during ``fit``, if X has feature names that are all strings.
+    n_nodes_in_, matched_by_id_, n_features_in_, feature_names_in_
+        As in :class:`GPCA`.
 
     See Also
     --------
@@ -129,9 +122,8 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Features; NaN where missing.
         y : None
             Not used.
-        graph : Graph or anything that converts to one, optional
-        nodes : array-like of int, optional
-            Position of each row of X in the graph, if X holds only some of its nodes.
+        graph, nodes
+            As in :meth:`GPCA.fit`.
 
         Returns
         -------
@@ -153,14 +145,9 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         An imputer that was fitted with a graph requires one here.
         """
-        check_is_fitted(self)
+        rows, n_rows = check_new_rows(self, X, graph, nodes, allow_nan=True)
         self.check_parameters()
-        index = RowIndex.of(X)
-        X = check_features(self, X, reset=False, allow_nan=True)
-        n_rows = X.shape[0]
-        graph, nodes = check_graph(graph, nodes, n_rows, index=index, fitted=self)
-        X, graph, nodes, _ = join_training_rows(self.training_nodes_, X, graph, nodes)
-        return self._fill(X, row_subgraph(graph, nodes))[:n_rows]
+        return self._fill(rows.X, rows.row_graph)[:n_rows]
 
     def check_parameters(self) -> None:
         """Raise if a parameter has a value that is not allowed."""
@@ -173,9 +160,7 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _fit(self, X: Any, graph: Any, nodes: Any) -> tuple[Any, Graph]:
         """Learn from X; return it, checked, and the graph on its rows."""
         self.check_parameters()
-        index, has_graph = RowIndex.of(X), graph is not None
-        X = check_features(self, X, reset=True, allow_nan=True)
-        graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
+        X, graph, nodes, _ = check_training_rows(self, X, graph, nodes, allow_nan=True)
         rows = row_subgraph(graph, nodes)
         self.statistics_ = self._statistics(X)
         self.n_missing_ = int(np.isnan(X.data if sp.issparse(X) else X).sum())
@@ -187,8 +172,6 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.shrinkage == "auto":  # also columns that are complete now may lack values later
             for columns, block in _blocks(X, all_columns=True):
                 self.shrinkage_[columns] = extension.shrinkage(block)
-        self.n_nodes_in_ = graph.n_nodes if has_graph else None
-        self.matched_by_id_ = index is not None and graph.node_ids is not None
         self.training_nodes_ = TrainingNodes.kept(
             graph, nodes, X, None, keep=self.keep_training_nodes
         )

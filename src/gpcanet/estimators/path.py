@@ -47,14 +47,8 @@ class GPCAPath(BaseEstimator):
         pass over the graph for all alphas. ``separate`` fits every pair, where that is faster.
     n_components_ : int
         Number of components.
-    n_nodes_in_ : int or None
-        Number of nodes of the graph seen during ``fit``; None without a graph.
-    matched_by_id_ : bool
-        Whether the rows of a DataFrame were matched with the node ids.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features seen during ``fit``, if X has feature names that are all strings.
+    n_nodes_in_, matched_by_id_, n_features_in_, feature_names_in_
+        As in :class:`GPCA`.
 
     Notes
     -----
@@ -103,12 +97,8 @@ class GPCAPath(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_nodes, n_features)
-        y : array-like of shape (n_nodes,) or (n_nodes, n_targets), optional
-            Classes or targets, as in :class:`GPCA`. Used only for betas above 0.
-        graph : Graph or anything that converts to one, optional
-        nodes : array-like of int, optional
-            Position of each row of X in the graph, if X holds only some of its nodes.
+        X, y, graph, nodes
+            As in :meth:`GPCA.fit`; y is used only for betas above 0.
 
         Returns
         -------
@@ -128,8 +118,6 @@ class GPCAPath(BaseEstimator):
         self._problem = Problem(
             parameters, data.row_graph, data.X, data.labels, n_components=k, strategy=strategy
         )
-        learned = data.attributes(beta=0.0, keep=False)
-        self.n_nodes_in_, self.matched_by_id_ = learned["n_nodes_in_"], learned["matched_by_id_"]
         self.n_components_ = k
         self._range, self._betas = (min(alphas), max(alphas)), betas
         self._resolvents = self._share(alphas, betas)

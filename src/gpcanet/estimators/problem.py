@@ -28,7 +28,7 @@ from ..linalg import (
 )
 from ..utils.checks import check_choice, check_number
 from ..utils.labels import UNLABELED
-from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
+from ._alignment import align_to_rows, row_subgraph
 from .memory_plan import (
     REORDERED_STEPS,
     FitSize,
@@ -39,7 +39,7 @@ from .memory_plan import (
     reordering_pays,
 )
 from .training_nodes import TrainingNodes, check_keep
-from .validation import check_features, check_ghost_labels
+from .validation import check_ghost_labels, check_training_rows
 
 #: Largest alpha. Beyond it rounding errors hide the effect of alpha.
 LARGEST_ALPHA = 1e6
@@ -218,9 +218,8 @@ class TrainingData(NamedTuple):
         cls, estimator: Any, X: Any, y: Any, graph: Any, nodes: Any, *, beta: float
     ) -> TrainingData:
         """Check the arguments of ``fit``; labels are read only if beta > 0."""
-        index, has_graph = RowIndex.of(X), graph is not None
-        X = check_features(estimator, X, reset=True)
-        graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
+        has_graph = graph is not None
+        X, graph, nodes, index = check_training_rows(estimator, X, graph, nodes)
         labels = None
         if beta > 0:
             if y is None:
@@ -230,8 +229,7 @@ class TrainingData(NamedTuple):
                 )
             y = align_to_rows(y, graph, nodes, index, "y")
             labels = check_ghost_labels(y, X.shape[0])
-        matched = index is not None and graph.node_ids is not None
-        return cls(X, graph, nodes, labels, has_graph, matched)
+        return cls(X, graph, nodes, labels, has_graph, estimator.matched_by_id_)
 
     @property
     def row_graph(self) -> Graph:

@@ -69,14 +69,8 @@ class GPCARegressor(RegressorMixin, StackedRidge):
         Rows, residuals and graph of ``fit`` that predictions need.
     n_iter_ : int
         Largest number of solver iterations of the embeddings.
-    n_nodes_in_ : int or None
-        Number of nodes of the graph in ``fit``; None if no graph was passed.
-    matched_by_id_ : bool
-        Whether the rows of a DataFrame were matched with the node ids of the graph.
-    n_features_in_ : int
-        Number of features seen during ``fit``.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features seen during ``fit``. Defined only if X has string feature names.
+    n_nodes_in_, matched_by_id_, n_features_in_, feature_names_in_
+        As in :class:`GPCA`.
 
     See Also
     --------
@@ -101,22 +95,17 @@ class GPCARegressor(RegressorMixin, StackedRidge):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_nodes, n_features)
-            Node features.
+        X, graph, nodes
+            As in :meth:`GPCA.fit`.
         y : array-like of shape (n_nodes,) or (n_nodes, n_targets)
             Targets; NaN where unknown. If the graph has node ids, a Series or DataFrame is matched
             by its index.
         sample_weight : array-like of shape (n_nodes,), default=None
             Weights of the known values in the regressions. The embeddings do not depend on them.
-        graph : Graph or object that converts to one, default=None
-            The graph; None for no edges.
-        nodes : array-like of int, default=None
-            Position of each row of X in the graph, if X has only some of its nodes.
 
         Returns
         -------
-        self : object
-            Fitted estimator.
+        self : GPCARegressor
         """
         X, graph, nodes, (y, weights) = self.check_fit(
             X, graph, nodes, y=y, sample_weight=sample_weight
@@ -130,16 +119,8 @@ class GPCARegressor(RegressorMixin, StackedRidge):
     def predict(self, X: Any, *, graph: Any = None, nodes: Any = None) -> np.ndarray:
         """Predict the targets for the nodes of any graph.
 
-        If ``fit`` has kept the training nodes, X may hold new nodes alone; ``graph`` contains these
-        and the training nodes, as in :meth:`GPCA.transform`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_nodes, n_features)
-        graph : Graph or object that converts to one, default=None
-            Required if ``fit`` was given a graph.
-        nodes : array-like of int, default=None
-            Position of each row of X in the graph, if X has only some of its nodes.
+        The arguments are those of :meth:`GPCA.transform`: if ``fit`` has kept the training nodes,
+        X may hold new nodes alone.
 
         Returns
         -------
@@ -152,18 +133,7 @@ class GPCARegressor(RegressorMixin, StackedRidge):
     ) -> float:
         """Return R^2 on the known values of y, the mean over targets.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_nodes, n_features)
-        y : array-like of shape (n_nodes,) or (n_nodes, n_targets)
-            True values; NaN where unknown, which is ignored.
-        sample_weight : array-like of shape (n_nodes,), default=None
-        graph, nodes
-            As in ``predict``.
-
-        Returns
-        -------
-        score : float
+        NaN in y are ignored. The other arguments are those of ``fit`` and ``predict``.
         """
         predicted = self.predict_targets(X, graph, nodes)
         n_rows = len(predicted)

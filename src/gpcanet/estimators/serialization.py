@@ -97,7 +97,7 @@ def save_model(model: Estimator, path: str | os.PathLike[str], *, overwrite: boo
             f"a {kind} cannot be saved; give a {', '.join(ESTIMATORS)}, or use "
             f"gpcanet.nn.save_model for a network"
         )
-    if not hasattr(model, "n_features_in_"):
+    if not hasattr(model, "training_nodes_"):  # a failed fit has set n_features_in_
         raise InputError(f"this {kind} is not fitted; fit it before saving it")
     arrays: dict[str, np.ndarray] = {}
     header = {"kind": kind, "model": encode(model, kind, arrays)}

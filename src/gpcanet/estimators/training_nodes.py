@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from ..errors import InputError
 from ..graph import Graph
 from ..graph.node_ids import find_positions
 from ..utils.labels import UNLABELED
+from ._alignment import RowIndex, check_graph, row_subgraph
+from .validation import check_features
 
 
 class JoinedRows(NamedTuple):
@@ -25,6 +28,11 @@ class JoinedRows(NamedTuple):
     graph: Graph
     nodes: np.ndarray | None
     labels: np.ndarray | None
+
+    @property
+    def row_graph(self) -> Graph:
+        """The graph on these rows, in their order."""
+        return row_subgraph(self.graph, self.nodes)
 
 
 @dataclass(frozen=True)
@@ -134,7 +142,21 @@ def check_keep(keep: Any) -> None:
         )
 
 
-def join_training_rows(
+def check_new_rows(
+    fitted: Any, X: Any, graph: Any, nodes: Any, *, allow_nan: bool = False
+) -> tuple[JoinedRows, int]:
+    """Check the arguments of ``transform`` or ``predict`` of a fitted estimator.
+
+    Returns the rows of X, completed by training rows, and the number of rows of X.
+    """
+    check_is_fitted(fitted, "training_nodes_")  # a failed fit has set n_features_in_
+    index = RowIndex.of(X)
+    X = check_features(fitted, X, reset=False, allow_nan=allow_nan)
+    graph, nodes = check_graph(graph, nodes, X.shape[0], index=index, fitted=fitted)
+    return _join_training_rows(fitted.training_nodes_, X, graph, nodes), X.shape[0]
+
+
+def _join_training_rows(
     training: TrainingNodes | None, X: Any, graph: Graph, nodes: np.ndarray | None
 ) -> JoinedRows:
     """Complete rows of X by the training rows that are their neighbours.

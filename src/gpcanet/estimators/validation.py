@@ -68,6 +68,21 @@ def check_features(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = Fal
     return X
 
 
+def check_training_rows(
+    estimator: Any, X: Any, graph: Any, nodes: Any, *, allow_nan: bool = False
+) -> tuple[Any, Graph, np.ndarray | None, RowIndex | None]:
+    """Check X, graph and nodes of ``fit``; returns them and the index of X.
+
+    Sets the attributes of the estimator that depend on these arguments alone.
+    """
+    index, has_graph = RowIndex.of(X), graph is not None
+    X = check_features(estimator, X, reset=True, allow_nan=allow_nan)
+    graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
+    estimator.n_nodes_in_ = graph.n_nodes if has_graph else None
+    estimator.matched_by_id_ = index is not None and graph.node_ids is not None
+    return X, graph, nodes, index
+
+
 def match_rows(X: Any, y: Any, graph: Any) -> tuple[Graph, Any]:
     """Return the graph on the rows of X, in their order, and y in the same order."""
     index = RowIndex.of(X)

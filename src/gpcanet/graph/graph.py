@@ -275,7 +275,8 @@ class Graph:
     def adjacency(self) -> sp.csr_array:
         """Symmetric adjacency matrix with float64 weights, as a new csr_array."""
         ones = np.ones(len(self.indices))
-        return self._matrix(ones if self.weights is None else self.weights).copy()
+        # The weights of a store may be float32.
+        return self._matrix(ones if self.weights is None else self.weights).astype(np.float64)
 
     @property
     def n_isolated(self) -> int:

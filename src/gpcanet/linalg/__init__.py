@@ -17,7 +17,6 @@ from .features import (
 from .harmonic import HarmonicExtension
 from .interpolation import solutions_by_columns
 from .moments import products_and_rows
-from .operators.base import BlockOperator
 from .operators.ghost import GhostForm
 from .operators.half_precision import HalfPropagation
 from .operators.product import Product
@@ -30,7 +29,6 @@ from .solvers.refinement import is_large_block
 __all__ = [
     "HALF_ALPHA",
     "HALF_ERROR",
-    "BlockOperator",
     "CenteredFeatures",
     "GhostForm",
     "Grid",

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 
-from .operators.base import Array, BlockOperator
 from .operators.propagation import Propagation
 from .solvers.conjugate_gradient import conjugate_gradient
 from .solvers.direct import factorize, has_little_fill_in
 from .solvers.refinement import refine
+from .solvers.system import LinearSystem
 
 #: Largest number of patterns of missing values that are factorised separately. For more, one
 #: conjugate gradient iteration for all columns is faster.
@@ -28,66 +27,37 @@ SMALLEST_CORRELATION = 0.01
 MAX_STEPS = 10_000
 
 
-class MaskedPropagation(BlockOperator):
-    """M P with a mask M for each column: only masked entries change."""
-
-    def __init__(self, P: Propagation, mask: np.ndarray) -> None:
-        # As numbers: numpy would convert a boolean mask in every product.
-        self.P, self.mask, self.mass = P, mask.astype(P.dtype), P.mass
-
-    def matmul(self, F: np.ndarray) -> np.ndarray:
-        product = self.P.matmul(F)
-        product *= self.mask
-        return product
-
-    def step(
-        self, F: Array, X: Array, out: Array, a: float, b: float, c: float, own: float = 0.0
-    ) -> Array:
-        out = self.P.step(F, X, out, a, b, c, own)
-        out *= self.mask
-        return out
-
-    def scaled(self, X: Array, factor: float) -> Array:
-        return self.P.scaled(X, factor)
-
-    def dots(self, U: Array, V: Array) -> Array:
-        return self.P.dots(U, V)
-
-    def norms(self, block: Array, squares: Array | None = None) -> Array:
-        return self.P.norms(block, squares)
-
-    def combine_(self, Y: Array, y_scale: Array | float, Z: Array, z_scale: Array | float) -> Array:
-        return self.P.combine_(Y, y_scale, Z, z_scale)
-
-
-class HarmonicSystem(NamedTuple):
-    """(I - M P + R) F = B for blocks F and B that are zero outside the mask.
+class HarmonicSystem(LinearSystem):
+    """(I - M P + R) F = B for blocks F and B that are zero outside the mask M of each column.
 
     R is diagonal: ``shrinkage`` of the column over the mass of the row.
     """
 
-    P: MaskedPropagation
-    shrinkage: np.ndarray
+    scale = 1.0
 
-    @property
-    def scale(self) -> float:
-        return 1.0
+    def __init__(self, P: Propagation, mask: np.ndarray, shrinkage: np.ndarray) -> None:
+        # As numbers: numpy would convert a boolean mask in every product.
+        self.P, self._mask, self._shrinkage = P, mask.astype(P.dtype), shrinkage
 
-    def apply(self, F: Array, out: Array) -> Array:
-        return self._add_shrinkage(self.P.step(F, F, out, -1.0, 1.0, 0.0), F, 1.0)
+    def right_hand_side(self, X: np.ndarray) -> np.ndarray:
+        """M P X."""
+        product = self.P.matmul(X)
+        product *= self._mask
+        return product
 
-    def residual(self, F: Array, X: Array) -> Array:
-        residual = self.P.step(F, X, self.P.scaled(F, 0.0), 1.0, 1.0, 0.0, own=-1.0)
-        return self._add_shrinkage(residual, F, -1.0)
+    def apply(self, F: np.ndarray, out: np.ndarray) -> np.ndarray:
+        return self._masked(self.P.step(F, F, out, -1.0, 1.0, 0.0), F, 1.0)
 
-    def _add_shrinkage(self, block: Array, F: Array, sign: float) -> Array:
-        if self.shrinkage.any():
-            block += (sign / self.P.P.mass)[:, None] * (self.shrinkage * F)
+    def residual(self, F: np.ndarray, X: np.ndarray) -> np.ndarray:
+        out = self.P.step(F, X, self.P.scaled(F, 0.0), 1.0, 1.0, 0.0, own=-1.0)
+        return self._masked(out, F, -1.0)
+
+    def _masked(self, block: np.ndarray, F: np.ndarray, sign: float) -> np.ndarray:
+        """M times the block, plus or minus R F."""
+        block *= self._mask
+        if self._shrinkage.any():
+            block += (sign / self.P.mass)[:, None] * (self._shrinkage * F)
         return block
-
-    def relative_norm(self, residual: Array, X: Array) -> float:
-        size = self.P.norms(X)
-        return float((self.P.norms(residual) / (size + (size == 0))).max())
 
 
 class HarmonicExtension:
@@ -226,14 +196,13 @@ class HarmonicExtension:
 
     def _iterate(self, X: np.ndarray, mask: np.ndarray, shrinkage: np.ndarray) -> np.ndarray:
         """Conjugate gradients for all columns, each with its own mask."""
-        P = MaskedPropagation(self._propagation, mask)
-        B = P.matmul(np.ascontiguousarray(X))
-        system = HarmonicSystem(P, shrinkage)
+        system = HarmonicSystem(self._propagation, mask, shrinkage)
+        B = system.right_hand_side(np.ascontiguousarray(X))
         # Self-loops of weight 1 at degrees of at least 1 halve the residual at most.
         tol = self.tol / 2
         F, n_steps = refine(system, partial(conjugate_gradient, system), B, tol, MAX_STEPS)
         # Known values are at most 1, but B may be so small that rounding hides it.
-        reached = 2 * float(P.norms(system.residual(F, B)).max())
+        reached = 2 * float(system.P.norms(system.residual(F, B)).max())
         if not reached <= self.tol:
             warnings.warn(
                 f"harmonic extension stopped after {n_steps} iterations with residual "

@@ -172,18 +172,22 @@ def _sum_over_rows(function: Callable[[slice], np.ndarray], n_rows: int) -> np.n
 
 
 def series_length(alpha: float, tol: float) -> int:
-    """Last term of the Chebyshev series of 1 / (1 + alpha (1 - mu)) needed for an error of tol.
+    """Last term of the Chebyshev series of 1 / (1 + alpha (1 - mu)) needed for an error of tol."""
+    factor, r = _geometric_series(alpha)
+    if r == 0:
+        return 0
+    remainder = factor / (1 - r)  # times r^(t + 1)
+    return max(0, math.ceil(math.log(tol / remainder) / math.log(r)) - 1)
 
-    With c = alpha / (1 + alpha) and r = (1 - sqrt(1 - c^2)) / c, the coefficients are
-    2 (1 - c) / sqrt(1 - c^2) r^t.
+
+def _geometric_series(alpha: float) -> tuple[float, float]:
+    """Factor and ratio r of the coefficients of that series: factor * r^t, half of it for t = 0.
+
+    With c = alpha / (1 + alpha), r is (1 - sqrt(1 - c^2)) / c.
     """
     c = alpha / (1 + alpha)
     root = math.sqrt(1 - c * c)
-    r = c / (1 + root)
-    if r == 0:
-        return 0
-    remainder = 2 * (1 - c) / root / (1 - r)  # times r^(t + 1)
-    return max(0, math.ceil(math.log(tol / remainder) / math.log(r)) - 1)
+    return 2 * (1 - c) / root, c / (1 + root)
 
 
 def series_coefficients(alphas: list[float], tol: float, dtype: Any) -> np.ndarray:
@@ -191,9 +195,8 @@ def series_coefficients(alphas: list[float], tol: float, dtype: Any) -> np.ndarr
     lengths = [series_length(alpha, tol) + 1 for alpha in alphas]
     coefficients = np.zeros((len(alphas), max(lengths)), dtype)
     for row, alpha, length in zip(coefficients, alphas, lengths, strict=True):
-        c = alpha / (1 + alpha)
-        root = math.sqrt(1 - c * c)
-        row[:length] = 2 * (1 - c) / root * (c / (1 + root)) ** np.arange(length)
+        factor, r = _geometric_series(alpha)
+        row[:length] = factor * r ** np.arange(length)
         row[0] /= 2
     return coefficients
 

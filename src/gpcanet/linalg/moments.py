@@ -53,7 +53,7 @@ def products_and_rows(
 
 
 def _sum_of_terms(
-    P: Propagation | HalfPropagation,
+    P: Propagation,
     X: np.ndarray,
     shift: np.ndarray | None,
     coefficients: np.ndarray,

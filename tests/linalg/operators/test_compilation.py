@@ -14,7 +14,7 @@ from gpcanet.linalg.operators.compilation import PackageCache
 
 PROBE = """
 from .compilation import compiled
-from .base import CACHE_LINE_BYTES
+from .blocks import CACHE_LINE_BYTES
 
 OWN = 1
 
@@ -63,13 +63,13 @@ def test_changed_constants_recompile_a_cached_kernel(package):
     assert run(package) == [1, 64, 0]
     assert run(package) == [1, 64, 1]  # from the cache
     change(folder / "probe.py", "OWN = 1", "OWN = 2")
-    change(folder / "base.py", "CACHE_LINE_BYTES = 64", "CACHE_LINE_BYTES = 32")
+    change(folder / "blocks.py", "CACHE_LINE_BYTES = 64", "CACHE_LINE_BYTES = 32")
     assert run(package) == [2, 32, 0]
 
 
 def test_a_changed_constant_of_another_module_recompiles_a_cached_kernel(package):
     assert run(package) == [1, 64, 0]
-    imported = package / "gpcanet" / "linalg" / "operators" / "base.py"
+    imported = package / "gpcanet" / "linalg" / "operators" / "blocks.py"
     change(imported, "CACHE_LINE_BYTES = 64", "CACHE_LINE_BYTES = 32")
     assert run(package) == [1, 32, 0]
 

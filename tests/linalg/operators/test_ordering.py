@@ -8,7 +8,12 @@ from gpcanet import GPCA, Graph
 from gpcanet.datasets import block_model
 from gpcanet.estimators.problem import Parameters, Problem
 from gpcanet.linalg import Solver
-from gpcanet.linalg.operators.ordering import LARGEST_GROUP, locality_order, permute
+from gpcanet.linalg.operators.ordering import (
+    LARGEST_GROUP,
+    locality_order,
+    permute,
+    positions_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +52,7 @@ def test_groups_are_limited_in_size(monkeypatch):
 def test_permuted_graph_equals_permuted_matrix(any_graph):
     order = np.random.default_rng(0).permutation(any_graph.n_nodes)
     indptr, indices, weights = permute(
-        any_graph.indptr, any_graph.indices, any_graph.weights, order
+        any_graph.indptr, any_graph.indices, any_graph.weights, order, positions_of(order)
     )
     dense = np.zeros((any_graph.n_nodes, any_graph.n_nodes))
     rows = np.repeat(np.arange(any_graph.n_nodes), np.diff(indptr))

@@ -10,7 +10,7 @@ from truth import GHOSTS, degrees, dense_ghost, dense_P, propagation, random_gra
 
 from gpcanet import Graph
 from gpcanet.linalg import Propagation, parallel
-from gpcanet.linalg.operators.base import CACHE_LINE_BYTES, zero_block
+from gpcanet.linalg.operators.blocks import CACHE_LINE_BYTES, zero_block
 from gpcanet.linalg.operators.propagation import column_dots, column_max_abs
 
 #: Sums of ten float32 products have an error of about ten times the epsilon of 1.2e-7.

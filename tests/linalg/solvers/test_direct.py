@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from sklearn.neighbors import kneighbors_graph
-from truth import MatrixOperator, dense_P, dense_solve, propagation, random_features
+from truth import dense_P, dense_solve, propagation, random_features
 
 from gpcanet import Graph
 from gpcanet.datasets import load
@@ -93,10 +93,6 @@ def test_labels_and_normalization_do_not_change_the_choice():
     for options in ({"normalization": "rw"}, {"labels": labels, "beta": 0.3}):
         assert factorizes_well(propagation(graph, **options))
         assert factorizes_well(propagation(graph, **options, dtype=np.float32))
-
-
-def test_other_operators_are_not_factorized():
-    assert Solver(MatrixOperator(np.eye(3)), 1.0).method == "chebyshev"
 
 
 def test_factorization_of_a_graph_with_much_fill_in_is_exact():

@@ -218,7 +218,7 @@ def test_mixed_precision_requires_compiled_kernels(mixed, graph, X, monkeypatch)
 
 def test_if_half_precision_does_not_converge_full_precision_does(mixed, graph, X, monkeypatch):
     def add_wrong_correction(self, F, block, scale):
-        self.P.combine_(F, 1.0, np.ones(F.shape, np.float32), 1e-3 * np.ones(F.shape[1]))
+        self.combine_(F, 1.0, np.ones(F.shape, np.float32), 1e-3 * np.ones(F.shape[1]))
 
     monkeypatch.setattr(HalfPropagation, "add_to_", add_wrong_correction)
     X = X.astype(np.float32)

@@ -4,20 +4,17 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 from sklearn.exceptions import ConvergenceWarning
 from truth import (
     GHOSTS,
-    MatrixOperator,
     column_norms,
     dense_P,
     dense_solve,
     dense_system,
     propagation,
-    random_features,
     random_graph,
     random_labels,
 )
@@ -210,25 +207,3 @@ def test_tolerance_below_the_precision_ends_with_a_warning(graph, X):
             X.astype(np.float32)
         )
     assert solution.n_iter < 1000
-
-
-# -- torch ---------------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
-@pytest.mark.parametrize("method", ITERATIVE)
-def test_torch_tensors_give_the_same_solution_as_numpy_arrays(graph, method):
-    torch = pytest.importorskip("torch")
-    X = random_features()
-    P = sp.csr_array(dense_P(graph))
-    parts = [torch.tensor(part) for part in (P.indptr, P.indices, P.data)]
-    tensor = torch.sparse_csr_tensor(*parts, P.shape, check_invariants=True)
-    options = {"method": method, "tol": 1e-10}
-    by_torch = Solver(MatrixOperator(tensor), 10.0, **options).solve(torch.tensor(X))
-    by_numpy = Solver(MatrixOperator(P), 10.0, **options).solve(X)
-    assert isinstance(by_torch.F, torch.Tensor)
-    assert by_torch.n_iter == by_numpy.n_iter
-    assert by_torch.residual <= 1e-10
-    np.testing.assert_allclose(by_torch.F.numpy(), by_numpy.F, atol=1e-11)
-    by_propagation = Solver(propagation(graph), 10.0, **options).solve(X)
-    np.testing.assert_allclose(by_torch.F.numpy(), by_propagation.F, atol=1e-8)

@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-from .base import CACHE_LINE_BYTES
+from .blocks import CACHE_LINE_BYTES
 from .compilation import compiled
 
 #: Number of entries ahead at which rows of F are prefetched into the L2 cache.

@@ -76,12 +76,21 @@ def _move_nodes(group, size, first, wanted):
                 group[i] = wanted[i]
 
 
-def permute(
-    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, order: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """The same graph with node ``order[i]`` at position i."""
+def positions_of(order: np.ndarray) -> np.ndarray:
+    """Position of each node in an order."""
     position = np.empty(len(order), np.int32)
     position[order] = np.arange(len(order), dtype=np.int32)
+    return position
+
+
+def permute(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray | None,
+    order: np.ndarray,
+    position: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """The same graph with node ``order[i]`` at position i; ``position`` is the inverse of that."""
     new_indptr = np.concatenate([[0], np.cumsum(np.diff(indptr)[order])])
     new_indices = np.empty_like(indices)
     new_weights = np.empty(0) if weights is None else np.empty_like(weights)

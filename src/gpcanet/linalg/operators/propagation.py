@@ -12,19 +12,15 @@ on unweighted graphs. The random walk is self-adjoint in the inner product weigh
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...errors import InputError
 from ..parallel import parallel_rows
-from .base import Array, BlockOperator, zero_block
+from .blocks import Block, zero_block
 from .ghost import GhostFactor, GhostForm, ghost_factors, labeled_node_mask
-
-if TYPE_CHECKING:
-    from .kernels import LazyBlock
 
 Normalization = Literal["sym", "rw"]
 
@@ -37,8 +33,8 @@ FUSED_WORK = 16_000_000
 MATERIALIZED_BYTES = 2**28
 
 
-class Propagation(BlockOperator):
-    """P of a graph for numpy blocks.
+class Propagation:
+    """P of a graph.
 
     Parameters
     ----------
@@ -64,6 +60,12 @@ class Propagation(BlockOperator):
 
     Attributes
     ----------
+    mass : ndarray of shape (n,)
+        Degrees, the diagonal of the inner product in which P is self-adjoint.
+    self_adjoint : bool
+        Whether P is self-adjoint in that inner product.
+    position : ndarray of int or None
+        Internal position of each node; None if nodes are not reordered.
     ghost : GhostFactor or None
         The low-rank part of the ghost edges.
 
@@ -75,8 +77,6 @@ class Propagation(BlockOperator):
     array([[2.],
            [2.]])
     """
-
-    mass: np.ndarray
 
     def __init__(
         self,
@@ -92,11 +92,14 @@ class Propagation(BlockOperator):
         reorder: bool = False,
     ) -> None:
         self._order: np.ndarray | None = None
+        self.position: np.ndarray | None = None
         if reorder:
-            from .ordering import locality_order, permute
+            from .ordering import locality_order, permute, positions_of
 
             self._order = _read_only(locality_order(indptr, indices))
-            indptr, indices, weights = permute(indptr, indices, weights, self._order)
+            self.position = positions_of(self._order)
+            arrays = indptr, indices, weights, self._order, self.position
+            indptr, indices, weights = permute(*arrays)
             labels = None if labels is None else labels[self._order]
         self.indptr, self.indices = _read_only(indptr), _read_only(indices)
         self.n_nodes = len(indptr) - 1
@@ -121,6 +124,7 @@ class Propagation(BlockOperator):
         self.ghost: GhostFactor | None = None
         self._matrix: sp.csr_array | None = None
         self._always_fused = False
+        self.self_adjoint = True
         if beta > 0:
             self._add_ghost_edges(labels, beta, ghost, degrees)
 
@@ -158,11 +162,15 @@ class Propagation(BlockOperator):
         """Row weights of the objective that belongs to P: None for sym, D for rw."""
         if self.normalization == "sym":
             return None
-        return self.mass if self._order is None else self.mass[self.position]
+        return self.mass if self.position is None else self.mass[self.position]
 
     # -- in the scaled variable -----------------------------------------------------------
 
-    def to_internal(self, X: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray | LazyBlock:
+    def to_internal(self, X: np.ndarray, shift: np.ndarray | None = None) -> Block:
+        """X - shift in the scaled variable: the second argument of ``step``.
+
+        The result may be X itself, or a LazyBlock.
+        """
         if self.is_fused(X.shape[1]):
             return self.lazy_block(X, shift)
         X = np.asarray(X, dtype=self.dtype)
@@ -170,7 +178,7 @@ class Propagation(BlockOperator):
         X = X if self._order is None else X[self._order]
         return np.ascontiguousarray(X if self._scale is None else X * self._scale[:, None])
 
-    def lazy_block(self, X: np.ndarray, shift: np.ndarray | None) -> LazyBlock:
+    def lazy_block(self, X: np.ndarray, shift: np.ndarray | None) -> Block:
         """X - shift in the scaled variable, computed when it is read."""
         from .kernels import LazyBlock
 
@@ -188,31 +196,24 @@ class Propagation(BlockOperator):
             np.ones(d, self.dtype),
         )
 
-    def materialize(self, block: np.ndarray | LazyBlock) -> np.ndarray | LazyBlock:
+    def materialize(self, block: Block) -> Block:
+        """The result of ``to_internal`` in the form that is fastest to read many times."""
         if isinstance(block, np.ndarray) or block.values.nbytes > MATERIALIZED_BYTES:
             return block
         return self.scaled(block, 1.0)
 
-    def from_internal(self, F: np.ndarray, source: np.ndarray | LazyBlock) -> np.ndarray:
-        if self._order is not None:
+    def from_internal(self, F: np.ndarray, source: Block) -> np.ndarray:
+        """F, computed from ``source``, in the variable of the caller; may modify F."""
+        if self.position is not None:
             return self.rows(F, source, 0, self.n_nodes)
         if self._scale is not None:
             F /= self._scale[:, None]
         return F
 
-    def rows(
-        self, F: np.ndarray, source: np.ndarray | LazyBlock, begin: int, end: int
-    ) -> np.ndarray:
-        rows = slice(begin, end) if self._order is None else self.position[begin:end]
+    def rows(self, F: np.ndarray, source: Block, begin: int, end: int) -> np.ndarray:
+        """Rows ``begin`` to ``end`` of ``from_internal``; does not modify F."""
+        rows = slice(begin, end) if self.position is None else self.position[begin:end]
         return F[rows] if self._scale is None else F[rows] / self._scale[rows, None]
-
-    @cached_property
-    def position(self) -> np.ndarray:
-        """Internal position of each node."""
-        position = np.arange(self.n_nodes)
-        if self._order is not None:
-            position[self._order] = np.arange(self.n_nodes)
-        return position
 
     def is_fused(self, width: int) -> bool:
         """Whether blocks of this width use the compiled kernels."""
@@ -223,18 +224,20 @@ class Propagation(BlockOperator):
         return self._copy(_always_fused=self.is_fused(width))
 
     def matmul(self, F: np.ndarray) -> np.ndarray:
+        """P F as a new block."""
         return self.step(F, F, np.empty_like(F), 1.0, 0.0, 0.0)
 
     def step(
         self,
         F: np.ndarray,
-        X: Array,
+        X: Block,
         out: np.ndarray,
         a: float,
         b: float,
         c: float,
         own: float = 0.0,
     ) -> np.ndarray:
+        """a P F + b X + c out + own F; may overwrite ``out``, which is not read if c is 0."""
         if self.is_fused(F.shape[1]):
             self.compiled_step(F, X, out, a, b, c, own)
         else:
@@ -251,7 +254,7 @@ class Propagation(BlockOperator):
             self.ghost.add_to_(out, F, a)
         return out
 
-    def compiled_step(self, F: Array, X: Array, out: Array, *factors: float) -> None:
+    def compiled_step(self, F: Block, X: Block, out: Block, *factors: float) -> None:
         """The step without the ghost factor, for blocks in any precision of the kernels."""
         from . import kernels
 
@@ -259,7 +262,8 @@ class Propagation(BlockOperator):
         numbers = (self.dtype.type(factor) for factor in factors)
         parallel_rows(kernels.step, self.n_nodes, *graph, F, X, out, *numbers)
 
-    def scaled(self, X: np.ndarray | LazyBlock, factor: float) -> np.ndarray:
+    def scaled(self, X: Block, factor: float) -> np.ndarray:
+        """factor * X as a new block."""
         result = zero_block(X.shape, self.dtype)
         if factor == 0:
             return result
@@ -271,17 +275,24 @@ class Propagation(BlockOperator):
         parallel_rows(kernels.rescale, self.n_nodes, X, scale, result)
         return result
 
-    def dots(self, U: np.ndarray | LazyBlock, V: np.ndarray | LazyBlock) -> np.ndarray:
+    def dots(self, U: Block, V: Block) -> np.ndarray:
+        """Inner product of each column of U with the same column of V."""
         if self.is_fused(U.shape[1]):
             return column_dots(U, V, self.mass)
         return np.asarray(np.einsum("i,ij,ij->j", self.mass, U, V, dtype="f8"))
 
-    def norms(self, block: np.ndarray | LazyBlock, squares: np.ndarray | None = None) -> np.ndarray:
+    def norms(self, block: Block, squares: np.ndarray | None = None) -> np.ndarray:
+        """Norm of each column, in which the norm of (I + alpha L)^-1 is at most 1.
+
+        ``squares`` is ``dots(block, block)`` if that is known.
+        """
         # Rows of the random walk are averages, so it is bounded in the maximum norm. The 2-norm
         # weighted by D would hardly count errors at nodes of small degree.
-        return super().norms(block, squares) if self.normalization == "sym" else self.max_abs(block)
+        if self.normalization == "rw":
+            return self.max_abs(block)
+        return np.sqrt(self.dots(block, block) if squares is None else squares)
 
-    def max_abs(self, block: np.ndarray | LazyBlock) -> np.ndarray:
+    def max_abs(self, block: Block) -> np.ndarray:
         """Largest absolute value of each column."""
         if isinstance(block, np.ndarray) and not self.is_fused(block.shape[1]):
             return np.maximum(block.max(axis=0), -block.min(axis=0)).astype(np.float64)
@@ -294,10 +305,11 @@ class Propagation(BlockOperator):
         Z: np.ndarray,
         z_scale: np.ndarray | float,
     ) -> np.ndarray:
+        """Y <- y_scale * Y + z_scale * Z, with scales per column."""
         if not self.is_fused(Y.shape[1]):
-            return super().combine_(
-                Y, np.asarray(y_scale, self.dtype), Z, np.asarray(z_scale, self.dtype)
-            )
+            Y *= np.asarray(y_scale, self.dtype)
+            Y += np.asarray(z_scale, self.dtype) * Z
+            return Y
         from . import kernels
 
         scales = [np.broadcast_to(s, Y.shape[1]).astype(self.dtype) for s in (y_scale, z_scale)]
@@ -352,7 +364,7 @@ def degrees_of(indptr: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return degrees
 
 
-def column_dots(U: Array, V: Array, mass: np.ndarray) -> np.ndarray:
+def column_dots(U: Block, V: Block, mass: np.ndarray) -> np.ndarray:
     """Inner products of the columns by the compiled kernel; float16 is passed as uint16."""
     from . import kernels
 
@@ -361,7 +373,7 @@ def column_dots(U: Array, V: Array, mass: np.ndarray) -> np.ndarray:
     return parts.sum(axis=0)
 
 
-def column_max_abs(block: Array) -> np.ndarray:
+def column_max_abs(block: Block) -> np.ndarray:
     """Largest absolute value of each column by the compiled kernel."""
     from . import kernels
 

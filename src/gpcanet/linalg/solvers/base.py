@@ -1,7 +1,4 @@
-"""Solver: F = (I + alpha L)^-1 X for all columns of X, by one of several methods.
-
-Everything except the direct method uses only operations that numpy arrays and torch tensors share.
-"""
+"""Solver: F = (I + alpha L)^-1 X for all columns of X, by one of several methods."""
 
 from __future__ import annotations
 
@@ -13,14 +10,14 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..operators.base import Array, BlockOperator
+from ..operators.blocks import Block
 from ..operators.half_precision import HalfPropagation
 from ..operators.propagation import Propagation
 from .chebyshev import chebyshev
 from .conjugate_gradient import conjugate_gradient
 from .direct import Factorization, factorizes_well
-from .fixed_point import fixed_point, fixed_point_steps, fixed_point_to_tolerance
-from .refinement import MixedPrecision, MixedSolution, Solve, refine
+from .fixed_point import fixed_point, fixed_point_steps
+from .refinement import MixedPrecision, MixedSolution, Solve, is_large_block, refine
 from .system import System
 from .woodbury import woodbury
 
@@ -59,24 +56,26 @@ class Solution:
     """
 
     def __init__(
-        self, P: BlockOperator, source: Array, F: Array, residual_block: Array, n_iter: int,
-        residual: float,
+        self, P: Propagation, source: Block, F: np.ndarray, residual_block: np.ndarray | None,
+        n_iter: int, residual: float,
     ) -> None:  # fmt: skip
-        self._P, self._source, self._block, self._residual_block = P, source, F, residual_block
+        self._P, self._source = P, source
+        self._block: Any = F
+        self._residual_block: Any = residual_block
         self.n_iter, self.residual = n_iter, residual
         self.has_residual = residual_block is not None
 
     @cached_property
-    def F(self) -> Array:
+    def F(self) -> np.ndarray:
         """All rows of F; afterwards ``rows`` can no longer be called."""
         block, self._block, self._residual_block = self._block, None, None
         return self._P.from_internal(block, self._source)
 
-    def rows(self, rows: slice) -> Array:
+    def rows(self, rows: slice) -> np.ndarray:
         """Some rows of F."""
         return self._P.rows(self._block, self._source, rows.start, rows.stop)
 
-    def residual_rows(self, rows: slice) -> Array:
+    def residual_rows(self, rows: slice) -> np.ndarray:
         """The same rows of (X - (I + alpha L) F) / (1 + alpha)."""
         return self._P.rows(self._residual_block, self._source, rows.start, rows.stop)
 
@@ -90,13 +89,12 @@ class Solver:
 
     Parameters
     ----------
-    P : BlockOperator
+    P : Propagation
     alpha : float
         At least 0.
     method : {"auto", "fixed-point", "chebyshev", "cg", "direct"}
         ``auto`` factorises small graphs with little fill-in and uses Chebyshev iteration for all
         others. Large float32 blocks are solved in mixed precision, by iterative refinement.
-        ``direct`` requires a Propagation.
     tol : float
         Largest relative residual; a solve that does not reach it issues a ConvergenceWarning.
     n_iter : int, optional
@@ -105,9 +103,9 @@ class Solver:
     max_iter : int
         Largest number of steps to the tolerance, including those in half precision.
     half : bool
-        Whether ``fixed-point`` and ``chebyshev`` store blocks in float16. Requires a self-adjoint
-        Propagation and an alpha of at most ``HALF_ALPHA``. The relative error of F is at most
-        ``HALF_ERROR * (2 + alpha)``.
+        Whether ``fixed-point`` and ``chebyshev`` store blocks in float16. Requires a
+        self-adjoint P in float32 and an alpha of at most ``HALF_ALPHA``. The relative error of F
+        is at most ``HALF_ERROR * (2 + alpha)``.
 
     Attributes
     ----------
@@ -126,7 +124,7 @@ class Solver:
 
     def __init__(
         self,
-        P: BlockOperator,
+        P: Propagation,
         alpha: float,
         *,
         method: Method = "auto",
@@ -139,20 +137,18 @@ class Solver:
         self.method = choose_method(P) if method == "auto" else method
         self.tol, self.n_iter, self.max_iter, self.half = tol, n_iter, max_iter, half
         if half:
-            P = self._half_operator(P)
-        self._system = System(P, self.alpha)
+            assert P.self_adjoint
+            assert self.method != "cg"
+            assert self.alpha <= HALF_ALPHA
+            P, self.tol = HalfPropagation(P), max(tol, HALF_TOL)
+            if self.method == "direct":
+                self.method = "chebyshev"
+        self._system = system = System(P, self.alpha)
         self._solve = self._make_solve()
-        self._mixed = self._make_mixed_precision()
-
-    def _half_operator(self, P: BlockOperator) -> HalfPropagation:
-        assert isinstance(P, Propagation)
-        assert P.self_adjoint
-        assert self.method != "cg"
-        assert self.alpha <= HALF_ALPHA
-        self.tol = max(self.tol, HALF_TOL)
-        if self.method == "direct":
-            self.method = "chebyshev"
-        return HalfPropagation(P)
+        self._mixed: MixedPrecision | None = None
+        may_be_mixed = self.method == "chebyshev" and not half
+        if may_be_mixed and MixedPrecision.is_suitable(system, tol, max_iter):
+            self._mixed = MixedPrecision(system)
 
     def _make_solve(self) -> Solve:
         """The function from X, tol and max_iter to F and the number of steps."""
@@ -167,15 +163,15 @@ class Solver:
             if n_iter is None and self.half:  # rounding dominates the residual in half precision
                 n_iter = min(fixed_point_steps(self.alpha, self.tol), self.max_iter)
             if n_iter is None:
-                return partial(fixed_point_to_tolerance, system)
-            return lambda X, tol, max_iter: (fixed_point(system, X, n_iter), n_iter)
+                return partial(fixed_point, system)
+            return lambda X, tol, max_iter: fixed_point(system, X, None, n_iter)
         iterate = chebyshev if self.method == "chebyshev" else conjugate_gradient
         if not system.P.self_adjoint:
             return partial(refine, system, self._without_ghost_factor(iterate))
         solve = partial(iterate, system)
         # The number of Chebyshev steps bounds the residual in the norm in which P is self-adjoint.
         # In half precision the residual is mostly rounding and cannot be reduced.
-        if self.half or (self.method == "chebyshev" and not system.is_in_maximum_norm):
+        if self.half or (self.method == "chebyshev" and system.P.normalization == "sym"):
             return solve
         return partial(refine, system, solve)
 
@@ -186,7 +182,6 @@ class Solver:
         the maximum norm may lose, so that each correction reduces the residual.
         """
         P = self._system.P
-        assert isinstance(P, Propagation)
         base = System(P.without_ghost_factor(), self.alpha)
         loss = 1 + self.alpha * (1 + self.alpha)
         loss *= math.sqrt(P.mass.max() / P.mass.min())
@@ -195,24 +190,14 @@ class Solver:
             P, self.alpha, lambda U: iterate(base, U, accuracy, self.max_iter)[0]
         )
 
-        def solve(X: Array, tol: float, max_iter: int) -> tuple[Array, int]:
+        def solve(X: Block, tol: float, max_iter: int) -> tuple[np.ndarray, int]:
             F, n_steps = iterate(base, X, accuracy, max_iter)
             return add_ghost_edges(F), n_steps
 
         return solve
 
-    def _make_mixed_precision(self) -> MixedPrecision | None:
-        P = self._system.P
-        if not isinstance(P, Propagation) or P.dtype != np.float32 or not P.self_adjoint:
-            return None
-        if self.method != "chebyshev":
-            return None
-        if not MixedPrecision.is_suitable(self._system, self.tol, self.max_iter):
-            return None
-        return MixedPrecision(self._system, HalfPropagation(P))
-
     def solve(
-        self, X: Array, shift: Array | None = None, *, with_residual: bool = True
+        self, X: np.ndarray, shift: np.ndarray | None = None, *, with_residual: bool = True
     ) -> Solution:
         """Solve for X - shift and compute the residual, except after ``n_iter`` steps."""
         if self.method == "fixed-point" and self.n_iter is not None:
@@ -220,7 +205,9 @@ class Solver:
         system, P = self._system, self._system.P
         source = P.to_internal(X, shift)
         residual_block, residual = None, math.nan
-        mixed = self._solve_in_mixed_precision(source)
+        mixed: MixedSolution | int = 0  # the number of steps that were taken without success
+        if self._mixed is not None and is_large_block(P, X.shape[1]):
+            mixed = self._mixed.solve(source, self.tol, self.max_iter)
         if isinstance(mixed, MixedSolution):
             F, residual_block, residual, n_iter = mixed
         else:
@@ -236,15 +223,9 @@ class Solver:
         self._warn_if_not_converged(n_iter, residual)
         return Solution(P, source, F, residual_block, n_iter, residual)
 
-    def apply(self, X: Array) -> Array:
+    def apply(self, X: np.ndarray) -> np.ndarray:
         """F alone."""
         return self.solve(X, with_residual=False).F
-
-    def _solve_in_mixed_precision(self, source: Array) -> MixedSolution | int:
-        """The solution, or the number of steps taken without success."""
-        if self._mixed is None or not self._mixed.pays_off(source):
-            return 0
-        return self._mixed.solve(source, self.tol, self.max_iter)
 
     def _warn_if_not_converged(self, n_iter: int, residual: float) -> None:
         allowed = 4 * HALF_ERROR * (1 + self.alpha) if self.half else self.tol
@@ -259,6 +240,6 @@ class Solver:
         )
 
 
-def choose_method(P: BlockOperator) -> Method:
+def choose_method(P: Propagation) -> Method:
     """The method of ``auto``: direct for small graphs with little fill-in, else Chebyshev."""
-    return "direct" if isinstance(P, Propagation) and factorizes_well(P) else "chebyshev"
+    return "direct" if factorizes_well(P) else "chebyshev"

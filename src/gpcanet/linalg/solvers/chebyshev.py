@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ...utils.progress import report_progress
-from ..operators.base import Array
+from ..operators.blocks import Block
 from .system import System
 
 
@@ -22,8 +24,8 @@ def chebyshev_steps(alpha: float, tol: float) -> int:
 
 
 def chebyshev(
-    system: System, X: Array, tol: float, max_iter: int, *, n_before: int = 0, n_total: int = 0
-) -> tuple[Array, int]:
+    system: System, X: Block, tol: float, max_iter: int, *, n_before: int = 0, n_total: int = 0
+) -> tuple[np.ndarray, int]:
     """F with a residual of at most tol in the norm in which P is self-adjoint.
 
     ``n_before`` and ``n_total`` are numbers of steps for the progress report, for a solve that is

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...utils.progress import report_progress
-from ..operators.base import Array
+from ..operators.blocks import Block
 from .system import LinearSystem
 
 
 def conjugate_gradient(
-    system: LinearSystem, X: Array, tol: float, max_iter: int
-) -> tuple[Array, int]:
+    system: LinearSystem, X: Block, tol: float, max_iter: int
+) -> tuple[np.ndarray, int]:
     """F with a residual of at most tol, as computed by the recurrence, and the number of steps.
 
     Rounding may make the true residual larger.

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from ..operators.base import Array
+from ..operators.blocks import Block
 from ..operators.propagation import Propagation
 from .system import System
 from .woodbury import woodbury
@@ -24,13 +24,12 @@ class Factorization:
 
     def __init__(self, system: System) -> None:
         P, alpha = system.P, system.alpha
-        assert isinstance(P, Propagation)
         self._P = P
         identity = sp.eye_array(P.n_nodes)
         self._factor = factorize((1 + alpha) * identity - alpha * P.sparse_part.astype(np.float64))
         self._with_ghost_edges = woodbury(P, alpha, self._solve_sparse)
 
-    def solve(self, X: Array) -> np.ndarray:
+    def solve(self, X: Block) -> np.ndarray:
         block = X if isinstance(X, np.ndarray) else self._P.scaled(X, 1.0)
         F = self._with_ghost_edges(self._solve_sparse(block))
         return np.ascontiguousarray(F, dtype=self._P.dtype)

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ...utils.progress import report_progress
-from ..operators.base import Array
+from ..operators.blocks import Block
 from .system import System
 
 #: Steps between two checks of the residual.
 STEPS_PER_CHECK = 10
 
 
-def fixed_point(system: System, X: Array, n_steps: int) -> Array:
-    """F after ``n_steps`` steps; the paper uses 5."""
-    F, spare = system.P.scaled(X, 1.0), system.P.scaled(X, 0.0)
-    return _iterate(system, X, F, spare, range(n_steps), n_steps)[0]
+def fixed_point(
+    system: System, X: Block, tol: float | None, max_iter: int
+) -> tuple[np.ndarray, int]:
+    """F with a relative residual of at most tol, and the number of steps.
 
-
-def fixed_point_to_tolerance(
-    system: System, X: Array, tol: float, max_iter: int
-) -> tuple[Array, int]:
-    """F with a relative residual of at most tol, and the number of steps."""
+    Without a tol, F after ``max_iter`` steps; the paper uses 5.
+    """
     F, spare = system.P.scaled(X, 1.0), system.P.scaled(X, 0.0)
-    n_steps = 0
-    while n_steps < max_iter:
-        end = min(n_steps + STEPS_PER_CHECK, max_iter)
-        F, spare = _iterate(system, X, F, spare, range(n_steps, end), None)
-        n_steps = end
+    for step in range(1, max_iter + 1):
+        F, spare = system.P.step(F, X, spare, system.c, 1 - system.c, 0.0), F
+        report_progress("solving", step, max_iter if tol is None else None)
+        if tol is None or step % STEPS_PER_CHECK:
+            continue
         if system.relative_norm(system.residual(F, X), X) <= tol:
-            break
-    return F, n_steps
+            return F, step
+    return F, max_iter
 
 
 def fixed_point_steps(alpha: float, tol: float) -> int:
@@ -40,12 +39,3 @@ def fixed_point_steps(alpha: float, tol: float) -> int:
     """
     first = max(2 * alpha, tol)
     return math.ceil(math.log(tol / first) / math.log(alpha / (1 + alpha)))
-
-
-def _iterate(
-    system: System, X: Array, F: Array, spare: Array, steps: range, total: int | None
-) -> tuple[Array, Array]:
-    for step in steps:
-        F, spare = system.P.step(F, X, spare, system.c, 1 - system.c, 0.0), F
-        report_progress("solving", step + 1, total)
-    return F, spare

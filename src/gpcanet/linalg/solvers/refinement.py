@@ -6,14 +6,16 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..operators.base import Array
+import numpy as np
+
+from ..operators.blocks import Block
 from ..operators.half_precision import HalfPropagation
 from ..operators.propagation import Propagation
 from .chebyshev import chebyshev, chebyshev_steps
 from .system import LinearSystem, System
 
 #: From X, tol and max_iter to F and the number of steps.
-Solve = Callable[[Array, float, int], tuple[Array, int]]
+Solve = Callable[[Block, float, int], tuple[np.ndarray, int]]
 
 #: A correction aims at this fraction of the tolerance relative to the residual.
 CORRECTION_SHARE = 0.25
@@ -47,8 +49,8 @@ def is_large_block(P: Propagation, n_columns: int) -> bool:
 
 
 def refine(
-    system: LinearSystem, solve: Solve, X: Array, tol: float, max_iter: int
-) -> tuple[Array, int]:
+    system: LinearSystem, solve: Solve, X: Block, tol: float, max_iter: int
+) -> tuple[np.ndarray, int]:
     """Repeat a solve on the true residual until it is within tol or no longer halved.
 
     The true residual may exceed that of the solve: by rounding in the recurrence of the conjugate
@@ -70,8 +72,8 @@ def refine(
 class MixedSolution(NamedTuple):
     """F in float32, its residual block, the relative norm of that, and the number of steps."""
 
-    F: Array
-    residual: Array
+    F: np.ndarray
+    residual: np.ndarray
     relative_norm: float
     n_steps: int
 
@@ -84,28 +86,22 @@ class MixedPrecision:
     float32.
     """
 
-    def __init__(self, system: System, half: HalfPropagation) -> None:
-        self._system, self._half = system, System(half, system.alpha)
+    def __init__(self, system: System) -> None:
+        self._system, self._half = system, HalfPropagation(system.P)
 
     @classmethod
     def is_suitable(cls, system: System, tol: float, max_iter: int) -> bool:
         """Whether mixed precision reaches tol and pays off for large blocks."""
+        if system.P.dtype != np.float32 or not system.P.self_adjoint:
+            return False
         if not (0 < system.alpha <= MIXED_ALPHA and tol >= MIXED_TOL):
             return False
         # max_iter must also allow for a second solve in full precision.
         return MIXED_STEPS <= chebyshev_steps(system.alpha, tol) <= max_iter // 3
 
-    def pays_off(self, X: Array) -> bool:
-        """Whether a block of this size is solved faster."""
-        P = self._system.P
-        assert isinstance(P, Propagation)
-        return is_large_block(P, X.shape[1])
-
-    def solve(self, X: Array, tol: float, max_iter: int) -> MixedSolution | int:
+    def solve(self, X: Block, tol: float, max_iter: int) -> MixedSolution | int:
         """The solution, or the number of steps after which the residual no longer decreased."""
-        system, half = self._system, self._half
-        operator = half.P
-        assert isinstance(operator, HalfPropagation)
+        system, half = self._system, System(self._half, self._system.alpha)
         F, n_steps = system.P.scaled(X, 0.0), 0
         n_total = chebyshev_steps(system.alpha, tol)
         # The residual is factor * R. In float16 its columns have scales of their own.
@@ -114,12 +110,12 @@ class MixedPrecision:
             needed = MARGIN * tol / reached
             n_stages = math.ceil(math.log(needed) / math.log(SMALLEST_REDUCTION))
             reduction = min(needed ** (1 / n_stages), LARGEST_REDUCTION)
-            block, scale = operator.rounded(R)
+            block, scale = self._half.rounded(R)
             del R
             block, more = chebyshev(
                 half, block, reduction, max_iter - n_steps, n_before=n_steps, n_total=n_total
             )
-            operator.add_to_(F, block, factor / scale)
+            self._half.add_to_(F, block, factor / scale)
             del block
             n_steps += more
             R, factor = system.residual(F, X), 1 + system.alpha

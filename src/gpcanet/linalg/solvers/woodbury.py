@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..operators.base import Array
 from ..operators.propagation import Propagation
 
 
 def woodbury(
-    P: Propagation, alpha: float, solve: Callable[[Array], Array]
-) -> Callable[[Array], Array]:
+    P: Propagation, alpha: float, solve: Callable[[np.ndarray], np.ndarray]
+) -> Callable[[np.ndarray], np.ndarray]:
     """Function that turns S^-1 X into (S - alpha U V^T)^-1 X.
 
     S is the system without the ghost factor U V^T of P, and ``solve`` applies S^-1. The function

@@ -37,8 +37,7 @@ from .checkpoint import (
     write_checkpoint,
 )
 from .data import NodeData, densify_if_needed, initialize_lazy_layers, translating_torch_errors
-from .gcn_passes import GCNPasses, is_plain_gcn
-from .gcn_products import one_torch_thread
+from .gcn_passes import GCNPasses, is_plain_gcn, one_torch_thread
 from .partition import Batch, Batches
 from .settings import Settings
 
@@ -140,19 +139,10 @@ def check_model(model: Any) -> None:
 
 
 class TrainingLoop:
-    """Training of one model.
+    """Training of one model, with a checkpoint at ``path``.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-    data : NodeData
-    settings : Settings
-    path : Path, optional
-        File of the checkpoint.
-    notes : dict, optional
-        See ``train``.
-    generator : torch.Generator, optional
-        Random numbers of dropout in a plain GCN; None for the global ones of torch.
+    Without a generator, dropout uses the global random numbers of torch. Only ``GCNPasses`` use a
+    generator.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -25,35 +25,46 @@ def preserved_state(model: torch.nn.Module) -> Iterator[None]:
 
     In evaluation mode a pass draws no random numbers and updates no running means.
     """
-    modules = list(model.modules())
-    modes = [module.training for module in modules]
-    caches = [
-        (module, name, value)
-        for module in modules
-        for name, value in vars(module).items()
-        if name.startswith("_cached")  # as PyG calls them
-    ]
-    buffers = [
-        {
-            name: (buffer, None if is_lazy(buffer) else buffer.clone())
-            for name, buffer in module.named_buffers(recurse=False)
-        }
-        for module in modules
+    saved = [
+        (
+            module,
+            module.training,
+            {
+                name: (buffer, None if is_lazy(buffer) else buffer.clone())
+                for name, buffer in module.named_buffers(recurse=False)
+            },
+            # PyG's names of caches.
+            {name: value for name, value in vars(module).items() if name.startswith("_cached")},
+        )
+        for module in model.modules()
     ]
     model.eval()
     try:
         yield
     finally:
-        for module, mode, before in zip(modules, modes, buffers, strict=True):
+        for module, mode, buffers, caches in saved:
             module.training = mode
-            for name in dict(module.named_buffers(recurse=False)).keys() - before.keys():
+            for name in dict(module.named_buffers(recurse=False)).keys() - buffers.keys():
                 setattr(module, name, None)
-            for name, (buffer, values) in before.items():
+            for name, (buffer, values) in buffers.items():
                 if values is not None:
                     setattr(module, name, buffer)
                     buffer.copy_(values)
-        for module, name, value in caches:
-            setattr(module, name, value)
+            for name, value in caches.items():
+                setattr(module, name, value)
+
+
+@contextmanager
+def restored_on_error(layers: Iterable[torch.nn.Module]) -> Iterator[None]:
+    """Restore the parameters of these layers if the block raises an error."""
+    parameters = {p for layer in layers for p in layer.parameters() if not is_lazy(p)}
+    before = [(parameter, parameter.clone()) for parameter in parameters]
+    try:
+        yield
+    except BaseException:
+        for parameter, values in before:
+            parameter.copy_(values)
+        raise
 
 
 def run_model(model: torch.nn.Module, given: ModelInput) -> Any:

@@ -17,7 +17,13 @@ from ...utils.checks import check_number
 from ..propagation import EdgeInput, GraphPropagation, missing_labels_error
 from ..tensors import check_seed
 from .effective_rank import recorded_ranks
-from .forward_pass import check_arguments, check_one_graph, preserved_state, run_model
+from .forward_pass import (
+    check_arguments,
+    check_one_graph,
+    preserved_state,
+    restored_on_error,
+    run_model,
+)
 from .head import HeadKind, OutputHead, to_rows
 from .model_input import Forward
 from .outputs import find_output_layers
@@ -180,7 +186,11 @@ def gpca_init_(
             _check_single_output(outputs, output_head)
         elif last:
             outputs = set()
-        with setter.setting(outputs), recorded_ranks(layers) as ranks_after:
+        with (
+            restored_on_error(layers.values()),
+            setter.setting(outputs),
+            recorded_ranks(layers) as ranks_after,
+        ):
             run()
     report = setter.report(ranks_before, ranks_after)
     report.raise_if_empty()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..tensors import check_seed
-from .forward_pass import before_each_layer
+from .forward_pass import before_each_layer, restored_on_error
 from .linear_part import LinearPart, read_features
 from .report import InitReport, LayerReport, reports_of_idle_layers
 from .rules import LayerSkipped, Rule, find_layers, find_weights
@@ -72,7 +72,9 @@ class ModelWeights:
             taken |= weights.keys()
             # A weight may have leading dimensions, such as one for relations.
             matrices = [
-                m for view in weights.values() for m in view.view(-1, *view.shape[-2:]).unbind()
+                matrix
+                for stack, _ in weights.values()
+                for matrix in stack.view(-1, *stack.shape[-2:]).unbind()
             ]
             self.layers[name] = LayerWeights(name, layer, rule, tuple(weights), tuple(matrices))
         self.skipped += without_rule
@@ -108,17 +110,9 @@ class ModelWeights:
         with self.before_each_run(lambda found, *_: runs.append(found)):
             yield runs
 
-    @contextmanager
-    def restored_on_error(self) -> Iterator[None]:
+    def restored_on_error(self) -> AbstractContextManager[None]:
         """Restore all weights if the block raises an error."""
-        weights = [weight for found in self.layers.values() for weight in found.parameters]
-        before = [weight.clone() for weight in weights]
-        try:
-            yield
-        except BaseException:
-            for weight, values in zip(weights, before, strict=True):
-                weight.copy_(values)
-            raise
+        return restored_on_error(found.layer for found in self.layers.values())
 
     def report(self) -> InitReport:
         """Return the report: layers that were set in their order, and then all others."""

@@ -277,14 +277,21 @@ class LayerSkipped(Exception):
     """The weights of a layer cannot be set; the message is the reason in the report."""
 
 
-def find_weights(layer: torch.nn.Module, rule: Rule) -> dict[torch.nn.Parameter, Tensor]:
-    """Return the weights that a rule names, and their views of shape (in_channels, out_channels).
+class Weight(NamedTuple):
+    """A weight of a layer, seen as a matrix of shape (in_channels, out_channels).
 
-    A view has further dimensions in front if the parameter has, such as one for relations. Raises
-    LayerSkipped if the weights cannot be set together.
+    It has further dimensions in front if the parameter has, such as one for relations. ``is_root``
+    is set if it multiplies the features of the node itself.
     """
-    weights: dict[torch.nn.Parameter, Tensor] = {}
-    for owner, name, _ in weight_attributes(layer, rule):
+
+    matrix: Tensor
+    is_root: bool
+
+
+def find_weights(layer: torch.nn.Module, rule: Rule) -> dict[torch.nn.Parameter, Weight]:
+    """Return the weights that a rule names; raise LayerSkipped if they cannot be set together."""
+    weights: dict[torch.nn.Parameter, Weight] = {}
+    for owner, name, is_root in weight_attributes(layer, rule):
         value: Any = getattr(owner, name)
         if isinstance(value, LINEAR):
             owner, name, value = value, "weight", value.weight
@@ -297,30 +304,21 @@ def find_weights(layer: torch.nn.Module, rule: Rule) -> dict[torch.nn.Parameter,
             raise LayerSkipped("its weight is computed from others (parametrised or pruned)")
         if value.dim() < 2:
             raise LayerSkipped(f"its parameter {name} is not a matrix")
-        weights[value] = value.T if isinstance(owner, LINEAR) else value
+        weights[value] = Weight(value.T if isinstance(owner, LINEAR) else value, is_root)
     if not weights:
         names = " or ".join(map(repr, rule.weights + rule.root))
         raise InputError(
             f"{type(layer).__name__} has no attribute {names}; correct the names in register_layer"
         )
-    width = max(view.shape[-1] for view in weights.values()) // rule.copies(layer)
-    roots = find_roots(layer, rule)
-    n_rows = {(parameter in roots, view.shape[-2]) for parameter, view in weights.items()}
+    widths = [matrix.shape[-1] for matrix, _ in weights.values()]
+    n_rows = {(is_root, matrix.shape[-2]) for matrix, is_root in weights.values()}
     if len(n_rows) > len({is_root for is_root, _ in n_rows}) or any(
-        view.shape[-1] % width for view in weights.values()
+        width % (max(widths) // rule.copies(layer)) for width in widths
     ):
         raise LayerSkipped("its weights have different shapes")
     if not all(parameter.requires_grad for parameter in weights):
         raise LayerSkipped("its weights are frozen")
     return weights
-
-
-def find_roots(layer: torch.nn.Module, rule: Rule) -> set[torch.nn.Parameter]:
-    """Return the weights that multiply the features of the node itself."""
-    attributes = [
-        getattr(owner, name) for owner, name, is_root in weight_attributes(layer, rule) if is_root
-    ]
-    return {value.weight if isinstance(value, LINEAR) else value for value in attributes}
 
 
 def find_biases(layer: torch.nn.Module, rule: Rule) -> list[torch.nn.Parameter]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -57,7 +57,7 @@ class _ContainerInput(NamedTuple):
 
 
 class LayerSetter:
-    """Sets the layers of a model, keeps their previous weights, and reports what was done.
+    """Sets the layers of a model and reports what was done.
 
     ``aggregate(layer, own, H)`` returns F for columns H of a layer's input; ``own`` is the
     aggregation of the layer itself. With ``center``, H is the centred input. ``spectrum`` is as in
@@ -88,31 +88,21 @@ class LayerSetter:
                 f"skip has {min(unknown)!r}, but the layers are {', '.join(self.layers)}"
             )
         self.skip = skip
-        self.previous: list[tuple[Tensor, Tensor]] = []  # weights and their previous values
         self.reports: dict[str, LayerReport] = {}
         self.written: set[torch.nn.Parameter] = set()
         self.container: _ContainerInput | None = None
 
-    @contextmanager
-    def checking(self) -> Iterator[None]:
+    def checking(self) -> AbstractContextManager[None]:
         """Check the input of every layer that runs inside the block."""
-        with self._before_each_layer(self._check):
-            yield
+        return self._before_each_layer(self._check)
 
-    @contextmanager
-    def setting(self, outputs: Collection[str]) -> Iterator[None]:
-        """Set every layer that runs inside the block; restore all of them on an error.
+    def setting(self, outputs: Collection[str]) -> AbstractContextManager[None]:
+        """Set every layer that runs inside the block.
 
         The layers in ``outputs`` are set by the head, or left alone without one.
         """
         self.outputs = outputs
-        try:
-            with self._before_each_layer(self._set):
-                yield
-        except BaseException:
-            for tensor, values in reversed(self.previous):
-                tensor.copy_(values)
-            raise
+        return self._before_each_layer(self._set)
 
     @contextmanager
     def _before_each_layer(self, action: Callable[..., None]) -> Iterator[None]:
@@ -202,7 +192,6 @@ class LayerSetter:
             values, kept = self._eigenvector_weights(name, layer, rule, part)
             biases = [] if self.spectrum == "paper" else biases
             report = replace(report, is_set=True, kept=kept)
-        self.previous += [(view, view.clone()) for view in (*part.weights.values(), *biases)]
         part.copy_(values)
         for bias in biases:
             bias.zero_()

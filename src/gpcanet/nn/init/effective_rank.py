@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ...errors import InputTypeError
 from ..tensors import is_sparse
+from .rules import NamedLayer
 
 #: Rows that are used at most; they are spread evenly over the nodes.
 MAX_ROWS = 20_000
@@ -53,7 +54,7 @@ def effective_rank(H: Tensor) -> float:
 
 
 @contextmanager
-def recorded_ranks(layers: Mapping[str, torch.nn.Module]) -> Iterator[dict[str, float]]:
+def recorded_ranks(layers: Iterable[NamedLayer]) -> Iterator[dict[str, float]]:
     """Record the effective rank of the first output of each layer that runs inside the block."""
     ranks: dict[str, float] = {}
 
@@ -65,6 +66,6 @@ def recorded_ranks(layers: Mapping[str, torch.nn.Module]) -> Iterator[dict[str, 
         return hook
 
     with ExitStack() as hooks:
-        for name, layer in layers.items():
-            hooks.enter_context(layer.register_forward_hook(record(name)))
+        for layer in layers:
+            hooks.enter_context(layer.module.register_forward_hook(record(layer.name)))
         yield ranks

@@ -16,7 +16,7 @@ from torch.nn.parameter import is_lazy
 from ...errors import InputError, InputTypeError, UserError
 from ..tensors import check_finite_features, check_same_device, dtype_name, is_sparse
 from .model_input import Forward, ModelInput, check_call, read_input
-from .rules import unwrap
+from .rules import NamedLayer, unwrap
 
 
 @contextmanager
@@ -55,9 +55,9 @@ def preserved_state(model: torch.nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def restored_on_error(layers: Iterable[torch.nn.Module]) -> Iterator[None]:
+def restored_on_error(layers: Iterable[NamedLayer]) -> Iterator[None]:
     """Restore the parameters of these layers if the block raises an error."""
-    parameters = {p for layer in layers for p in layer.parameters() if not is_lazy(p)}
+    parameters = {p for layer in layers for p in layer.module.parameters() if not is_lazy(p)}
     before = [(parameter, parameter.clone()) for parameter in parameters]
     try:
         yield
@@ -107,27 +107,27 @@ def _compilation_disabled(model: torch.nn.Module) -> Iterator[None]:
 
 @contextmanager
 def before_each_layer(
-    layers: Mapping[str, torch.nn.Module], action: Callable[[str, Any, tuple[Any, ...], Any], None]
+    layers: Iterable[NamedLayer], action: Callable[[NamedLayer, Any, tuple[Any, ...], Any], None]
 ) -> Iterator[None]:
-    """Call ``action(name, first, args, kwargs)`` before each layer runs inside the block.
+    """Call ``action(layer, first, args, kwargs)`` before each layer runs inside the block.
 
     ``first`` is the first argument of the layer, also if it is given by name.
     """
 
-    def make_hook(name: str) -> Callable[..., None]:
-        def hook(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def make_hook(layer: NamedLayer) -> Callable[..., None]:
+        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             if args:
-                action(name, args[0], args[1:], kwargs)
+                action(layer, args[0], args[1:], kwargs)
             else:
-                first = next(iter(inspect.signature(layer.forward).parameters))
+                first = next(iter(inspect.signature(module.forward).parameters))
                 others = {key: value for key, value in kwargs.items() if key != first}
-                action(name, kwargs.get(first), (), others)
+                action(layer, kwargs.get(first), (), others)
 
         return hook
 
     with ExitStack() as hooks:
-        for name, layer in layers.items():
-            handle = layer.register_forward_pre_hook(make_hook(name), with_kwargs=True)
+        for layer in layers:
+            handle = layer.module.register_forward_pre_hook(make_hook(layer), with_kwargs=True)
             hooks.enter_context(handle)
         yield
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,7 +21,7 @@ from .outputs import tensors_in
 from .rules import (
     LINEAR,
     LayerSkipped,
-    Rule,
+    NamedLayer,
     Weight,
     find_weights,
     own_parameters,
@@ -49,29 +49,26 @@ class LinearPart:
 
     def __init__(
         self,
-        name: str,
-        layer: Any,
-        rule: Rule,
+        layer: NamedLayer,
         features: Features,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> None:
-        self.weights = find_weights(layer, rule)
+        self.weights = find_weights(layer)
         if isinstance(features, Pair) and features.root is None:
             self.weights = {key: w for key, w in self.weights.items() if not w.is_root}
         if isinstance(features, Tensor):
-            features = _as_matrix(layer, rule, features, next(iter(self.weights.values())))
+            features = _as_matrix(layer, features, next(iter(self.weights.values())))
         for weight in self.weights.values():
-            _check_columns(name, layer, features, weight)
+            _check_columns(layer, features, weight)
         self.in_channels = parts_of(features)[0].shape[1]
         self.out_channels = max(matrix.shape[-1] for matrix, _ in self.weights.values())
-        self.width = self.out_channels // rule.copies(layer)
-        self.n_stacks = rule.stacks(layer)
-        self.is_stacked = isinstance(features, Pair) or _has_separate_parts(layer)
+        self.width = self.out_channels // layer.rule.copies(layer.module)
+        self.n_stacks = layer.rule.stacks(layer.module)
+        self.is_stacked = isinstance(features, Pair) or _has_separate_parts(layer.module)
         n_rows = {is_root: matrix.shape[-2] for matrix, is_root in self.weights.values()}
         self._n_source, self._n_root = n_rows.get(False, 0), n_rows.get(True, 0)
-        self._layer, self._rule, self._features = layer, rule, features
-        self._args, self._kwargs = args, kwargs or {}
+        self.layer, self._features, self._args, self._kwargs = layer, features, args, kwargs or {}
 
     @property
     def gain(self) -> float:
@@ -82,7 +79,7 @@ class LinearPart:
     @property
     def sources(self) -> list[Tensor]:
         """The features that the columns of H are linear functions of, in their order."""
-        if _has_separate_parts(self._layer):
+        if _has_separate_parts(self.layer.module):
             return []
         return parts_of(self._features)[: 1 if self._n_root == 0 else None]
 
@@ -107,7 +104,7 @@ class LinearPart:
         root = x.root if isinstance(x, Pair) else x
         n_rows = None if root is None else root.shape[0]
         width = self._n_source + self._n_root
-        if self._rule.aggregate is None:
+        if self.layer.rule.aggregate is None:
             F = self._run(x, width, stack=True)
         else:
             has_root = self._n_root > 0 and root is not None
@@ -118,7 +115,7 @@ class LinearPart:
         """Return the columns of F for columns of H."""
         if self.is_stacked:
             return H
-        if self._rule.aggregate is None:
+        if self.layer.rule.aggregate is None:
             F = self._run(H, H.shape[1])
         else:
             F = self._of_neighbors(H)
@@ -128,27 +125,27 @@ class LinearPart:
     @cached_property
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of the layer after its features; the edges are prepared only once."""
-        if not isinstance(self._layer, GCNConv | GPCAConv):
+        if not isinstance(self.layer.module, GCNConv | GPCAConv):
             return self._args, self._kwargs
         n_nodes = parts_of(self._features)[0].shape[0]
-        return (_prepare_edges(self._layer, n_nodes, *self._args, **self._kwargs),), {}
+        return (_prepare_edges(self.layer.module, n_nodes, *self._args, **self._kwargs),), {}
 
     def _of_neighbors(self, x: Features) -> Tensor:
-        assert self._rule.aggregate is not None
+        assert self.layer.rule.aggregate is not None
         reason = "its aggregation fails; correct the function aggregate= in register_layer"
         args, kwargs = self._arguments
         with _explained(reason, x):
-            return self._rule.aggregate(self._layer, _argument(x), *args, **kwargs)
+            return self.layer.rule.aggregate(self.layer.module, _argument(x), *args, **kwargs)
 
     def _run(self, x: Features, width: int, *, stack: bool = False) -> Tensor:
-        names = ", ".join(self._rule.weights + self._rule.root)
+        names = ", ".join(self.layer.rule.weights + self.layer.rule.root)
         reason = (
             f"it does not run with identity matrices as its weights ({names}); give register_layer "
             f"a function aggregate= that computes what the layer aggregates"
         )
         args, kwargs = self._arguments
         with _explained(reason, x), self._identity_weights(width, stack):
-            return self._layer.forward(_argument(x), *args, **kwargs)
+            return self.layer.module.forward(_argument(x), *args, **kwargs)
 
     @contextmanager
     def _identity_weights(self, width: int, stack: bool) -> Iterator[None]:
@@ -157,7 +154,7 @@ class LinearPart:
         With ``stack``, the identities of the neighbours and of the node itself have different
         columns.
         """
-        layer = self._layer
+        module = self.layer.module
         replaced: list[tuple[Any, str, Any]] = []
 
         def replace(owner: Any, name: str, value: Any) -> None:
@@ -165,7 +162,7 @@ class LinearPart:
             setattr(owner, name, value)
 
         try:
-            for owner, name, is_root in list(weight_attributes(layer, self._rule)):
+            for owner, name, is_root in list(weight_attributes(self.layer)):
                 value = getattr(owner, name)
                 n_rows = (self._n_root if is_root else self._n_source) if stack else width
                 first = self._n_source if stack and is_root else 0
@@ -176,12 +173,12 @@ class LinearPart:
                     eye = torch.eye(width)[first : first + n_rows].to(value)
                     eye = eye.expand(*value.shape[:-2], -1, -1).contiguous()
                     replace(owner, name, torch.nn.Parameter(eye, requires_grad=False))
-            if isinstance(layer, pyg.SAGEConv):  # normalises its rows after the projection
-                replace(layer, "normalize", False)
-            if "bias" in own_parameters(layer):
-                replace(layer, "bias", None)
-            if isinstance(getattr(layer, "out_channels", None), int):
-                replace(layer, "out_channels", width)
+            if isinstance(module, pyg.SAGEConv):  # normalises its rows after the projection
+                replace(module, "normalize", False)
+            if "bias" in own_parameters(module):
+                replace(module, "bias", None)
+            if isinstance(getattr(module, "out_channels", None), int):
+                replace(module, "out_channels", width)
             yield
         finally:
             for owner, name, value in reversed(replaced):
@@ -197,6 +194,13 @@ class _Columns(torch.nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return pad(x, (self.before, self.after))
+
+
+def check_input(layer: NamedLayer, first: Any) -> None:
+    """Raise an error if the first argument of a layer does not fit its weights."""
+    if not layer.rule.is_container:
+        with suppress(LayerSkipped):
+            LinearPart(layer, read_features(first))
 
 
 def read_features(first: Any) -> Features:
@@ -235,25 +239,25 @@ def row_norm(*blocks: Tensor) -> float:
     return (total / max(1, sum(H.shape[0] for H in blocks))) ** 0.5
 
 
-def _as_matrix(layer: Any, rule: Rule, H: Tensor, weight: Weight) -> Tensor:
+def _as_matrix(layer: NamedLayer, H: Tensor, weight: Weight) -> Tensor:
     """Two-dimensional input of a layer, with the zeros that the layer appends to it."""
     if H.dim() != 2:
-        if not isinstance(layer, LINEAR):
+        if not isinstance(layer.module, LINEAR):
             raise LayerSkipped(f"its input has {H.dim()} dimensions")
         H = H.reshape(-1, H.shape[-1])
     missing = weight.matrix.shape[-2] - H.shape[1]
-    return pad(H, (0, missing)) if rule.pads_input and missing > 0 else H
+    return pad(H, (0, missing)) if layer.rule.pads_input and missing > 0 else H
 
 
-def _check_columns(name: str, layer: Any, H: Features, weight: Weight) -> None:
+def _check_columns(layer: NamedLayer, H: Features, weight: Weight) -> None:
     part = parts_of(H)[-1 if weight.is_root else 0]
     n_in = weight.matrix.shape[-2]
-    if part.shape[-1] != n_in and (weight.is_root or not _has_separate_parts(layer)):
+    if part.shape[-1] != n_in and (weight.is_root or not _has_separate_parts(layer.module)):
         raise InputError(
-            f"layer {name} has {n_in} input features but gets {part.shape[-1]}; give x with the "
-            f"features that the model expects"
+            f"layer {layer.name} has {n_in} input features but gets {part.shape[-1]}; give x with "
+            f"the features that the model expects"
         )
-    check_same_dtype(part, weight.matrix, f"layer {name}")
+    check_same_dtype(part, weight.matrix, f"layer {layer.name}")
 
 
 def _has_separate_parts(layer: Any) -> bool:

@@ -65,7 +65,9 @@ def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[st
 def _layers_with_matrices(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
     """Layers that are called as a whole and have a weight matrix, with or without a rule."""
     with_rule, without_rule = find_layers(model)
-    layers = {name: layer for name, (layer, rule) in with_rule.items() if not rule.is_container}
+    layers = {
+        layer.name: layer.module for layer in with_rule.values() if not layer.rule.is_container
+    }
     for report in without_rule:
         layer = get_layer(model, report.name)
         if isinstance(layer, pyg.MessagePassing) or not any(True for _ in layer.children()):

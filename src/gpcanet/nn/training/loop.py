@@ -103,7 +103,6 @@ def train(
     lock = nullcontext() if path is None else checkpoint_lock(path)
     with lock, torch.random.fork_rng(devices):  # keeps the random state of the caller
         torch.manual_seed(settings.seed)
-        initialize_lazy_layers(model, nodes)
         loop = TrainingLoop(model, nodes, settings, path, to_json(notes or {}))
         try:
             return loop.run(
@@ -155,6 +154,7 @@ class TrainingLoop:
         generator: torch.Generator | None = None,
     ) -> None:
         self.model, self.data, self.settings, self.path = model, data, settings, path
+        initialize_lazy_layers(model, data)
         self.whole_graph = Batch.of(model, data)
         self.passes = None
         if settings.parts == 1 and is_plain_gcn(model, data):

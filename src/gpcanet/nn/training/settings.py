@@ -59,13 +59,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
-        for name in ("epochs", "eval_every", "parts", "parts_per_batch", "patience", "seed"):
-            value = getattr(self, name)
-            if name == "patience" and value is None:
-                continue
-            if name != "seed":
-                check_number(name, value, 1, advice="give a whole number", integer=True)
-            object.__setattr__(self, name, int(value))  # JSON has no numpy integers
+        counts = ["epochs", "eval_every", "parts", "parts_per_batch"]
+        counts += [] if self.patience is None else ["patience"]
+        for name in counts:
+            check_number(name, getattr(self, name), 1, advice="give a whole number", integer=True)
+        for name in (*counts, "seed"):
+            object.__setattr__(self, name, int(getattr(self, name)))  # JSON has no numpy integers
         for name in ("lr", "weight_decay"):
             check_number(name, getattr(self, name), 0, advice="1e-3 and 5e-4 are usual")
             object.__setattr__(self, name, float(getattr(self, name)))

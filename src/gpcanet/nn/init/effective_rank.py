@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -58,14 +59,11 @@ def recorded_ranks(layers: Iterable[NamedLayer]) -> Iterator[dict[str, float]]:
     """Record the effective rank of the first output of each layer that runs inside the block."""
     ranks: dict[str, float] = {}
 
-    def record(name: str) -> Callable[..., None]:
-        def hook(_: Any, __: Any, output: Any) -> None:
-            if isinstance(output, Tensor) and output.dim() == 2 and name not in ranks:
-                ranks[name] = effective_rank(output)
-
-        return hook
+    def record(name: str, _: Any, __: Any, output: Any) -> None:
+        if isinstance(output, Tensor) and output.dim() == 2 and name not in ranks:
+            ranks[name] = effective_rank(output)
 
     with ExitStack() as hooks:
         for layer in layers:
-            hooks.enter_context(layer.module.register_forward_hook(record(layer.name)))
+            hooks.enter_context(layer.module.register_forward_hook(partial(record, layer.name)))
         yield ranks

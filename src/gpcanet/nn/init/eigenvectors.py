@@ -160,14 +160,6 @@ def pair_differences(width: int, n_blocks: int = 1) -> np.ndarray:
 
     The pairs are those of ``mixing_matrix`` with ``pairs``. A column without a partner, in blocks
     of odd width, is kept.
-
-    Examples
-    --------
-    >>> pair_differences(4).round(2)
-    array([[ 0.71,  0.  ],
-           [ 0.  ,  0.71],
-           [-0.71, -0.  ],
-           [-0.  , -0.71]])
     """
     block = width // n_blocks
     half = (block + 1) // 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,21 +115,19 @@ def before_each_layer(
     ``first`` is the first argument of the layer, also if it is given by name.
     """
 
-    def make_hook(layer: NamedLayer) -> Callable[..., None]:
-        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if args:
-                action(layer, args[0], args[1:], kwargs)
-            else:
-                first = next(iter(inspect.signature(module.forward).parameters))
-                others = {key: value for key, value in kwargs.items() if key != first}
-                action(layer, kwargs.get(first), (), others)
-
-        return hook
+    def hook(layer: NamedLayer, module: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        if args:
+            action(layer, args[0], args[1:], kwargs)
+        else:
+            first = next(iter(inspect.signature(module.forward).parameters))
+            others = {key: value for key, value in kwargs.items() if key != first}
+            action(layer, kwargs.get(first), (), others)
 
     with ExitStack() as hooks:
         for layer in layers:
-            handle = layer.module.register_forward_pre_hook(make_hook(layer), with_kwargs=True)
-            hooks.enter_context(handle)
+            hooks.enter_context(
+                layer.module.register_forward_pre_hook(partial(hook, layer), with_kwargs=True)
+            )
         yield
 
 

@@ -23,8 +23,6 @@ from ..tensors import dtype_name
 #: Regression of the output layer.
 HeadKind = Literal["logistic", "ridge"]
 
-HEADS = ("logistic", "ridge")
-
 #: Inverse strengths of the L2 penalty, for features of root mean square 1. Ridge needs a finer
 #: grid, because its optimum is narrower.
 PENALTIES: dict[HeadKind, tuple[float, ...]] = {
@@ -65,7 +63,7 @@ class OutputHead:
     @classmethod
     def of(cls, regression: HeadKind, y: Any, train_mask: Any, val_mask: Any) -> OutputHead:
         """Check labels and masks; raise an error that says what is missing."""
-        check_choice("head", regression, HEADS)
+        check_choice("head", regression, tuple(PENALTIES))
         for name, value in (("y", y), ("train_mask", train_mask)):
             if value is None:
                 raise InputError(f"head={regression!r} needs labels; give {name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,26 +17,17 @@ from ...errors import InputError, UserError
 from ..conv import GCNConv, GPCAConv
 from ..propagation import GraphPropagation
 from ..tensors import check_same_dtype, is_sparse, stored_values
+from .neighbors import Features, Pair, parts_of
 from .outputs import tensors_in
 from .rules import (
     LINEAR,
     LayerSkipped,
     NamedLayer,
-    Weight,
+    WeightMatrix,
     find_weights,
     own_parameters,
     weight_attributes,
 )
-
-
-class Pair(NamedTuple):
-    """Features of the source and of the destination nodes of a layer."""
-
-    source: Tensor
-    root: Tensor | None
-
-
-Features: TypeAlias = Tensor | Pair
 
 
 class LinearPart:
@@ -135,7 +126,7 @@ class LinearPart:
         reason = "its aggregation fails; correct the function aggregate= in register_layer"
         args, kwargs = self._arguments
         with _explained(reason, x):
-            return self.layer.rule.aggregate(self.layer.module, _argument(x), *args, **kwargs)
+            return self.layer.rule.aggregate(self.layer.module, x, *args, **kwargs)
 
     def _run(self, x: Features, width: int, *, stack: bool = False) -> Tensor:
         names = ", ".join(self.layer.rule.weights + self.layer.rule.root)
@@ -145,7 +136,7 @@ class LinearPart:
         )
         args, kwargs = self._arguments
         with _explained(reason, x), self._identity_weights(width, stack):
-            return self.layer.module.forward(_argument(x), *args, **kwargs)
+            return self.layer.module.forward(x, *args, **kwargs)
 
     @contextmanager
     def _identity_weights(self, width: int, stack: bool) -> Iterator[None]:
@@ -216,13 +207,6 @@ def read_features(first: Any) -> Features:
     return first
 
 
-def parts_of(features: Features) -> list[Tensor]:
-    """The features of the node sets."""
-    if isinstance(features, Tensor):
-        return [features]
-    return [part for part in features if part is not None]
-
-
 def check_finite(value: Any, what: str) -> None:
     """Raise an error if a tensor in the input or the result of a layer is not finite."""
     for tensor in tensors_in(value):
@@ -239,7 +223,7 @@ def row_norm(*blocks: Tensor) -> float:
     return (total / max(1, sum(H.shape[0] for H in blocks))) ** 0.5
 
 
-def _as_matrix(layer: NamedLayer, H: Tensor, weight: Weight) -> Tensor:
+def _as_matrix(layer: NamedLayer, H: Tensor, weight: WeightMatrix) -> Tensor:
     """Two-dimensional input of a layer, with the zeros that the layer appends to it."""
     if H.dim() != 2:
         if not isinstance(layer.module, LINEAR):
@@ -249,7 +233,7 @@ def _as_matrix(layer: NamedLayer, H: Tensor, weight: Weight) -> Tensor:
     return pad(H, (0, missing)) if layer.rule.pads_input and missing > 0 else H
 
 
-def _check_columns(layer: NamedLayer, H: Features, weight: Weight) -> None:
+def _check_columns(layer: NamedLayer, H: Features, weight: WeightMatrix) -> None:
     part = parts_of(H)[-1 if weight.is_root else 0]
     n_in = weight.matrix.shape[-2]
     if part.shape[-1] != n_in and (weight.is_root or not _has_separate_parts(layer.module)):
@@ -271,10 +255,6 @@ def _has_separate_parts(layer: Any) -> bool:
         or isinstance(aggregation, pyg.MultiAggregation)
         or (aggregation is not None and any(True for _ in aggregation.parameters()))
     )
-
-
-def _argument(x: Features) -> Any:
-    return tuple(x) if isinstance(x, Pair) else x
 
 
 @contextmanager

@@ -295,20 +295,20 @@ class LayerSkipped(Exception):
     """The weights of a layer cannot be set; the message is the reason in the report."""
 
 
-class Weight(NamedTuple):
-    """A weight of a layer, seen as a matrix of shape (in_channels, out_channels).
+class WeightMatrix(NamedTuple):
+    """A weight of a layer, as a view of shape (in_channels, out_channels).
 
-    It has further dimensions in front if the parameter has, such as one for relations. ``is_root``
-    is set if it multiplies the features of the node itself.
+    The view has further dimensions in front if the parameter has, such as one for relations.
+    ``is_root`` is set if it multiplies the features of the node itself.
     """
 
     matrix: Tensor
     is_root: bool
 
 
-def find_weights(layer: NamedLayer) -> dict[torch.nn.Parameter, Weight]:
+def find_weights(layer: NamedLayer) -> dict[torch.nn.Parameter, WeightMatrix]:
     """Return the weights that the rule names; raise LayerSkipped if they cannot be set together."""
-    weights: dict[torch.nn.Parameter, Weight] = {}
+    weights: dict[torch.nn.Parameter, WeightMatrix] = {}
     for owner, name, is_root in weight_attributes(layer):
         value: Any = getattr(owner, name)
         if isinstance(value, LINEAR):
@@ -322,7 +322,7 @@ def find_weights(layer: NamedLayer) -> dict[torch.nn.Parameter, Weight]:
             raise LayerSkipped("its weight is computed from others (parametrised or pruned)")
         if value.dim() < 2:
             raise LayerSkipped(f"its parameter {name} is not a matrix")
-        weights[value] = Weight(value.T if isinstance(owner, LINEAR) else value, is_root)
+        weights[value] = WeightMatrix(value.T if isinstance(owner, LINEAR) else value, is_root)
     if not weights:
         names = " or ".join(map(repr, layer.rule.weights + layer.rule.root))
         kind = type(layer.module).__name__

@@ -25,7 +25,8 @@ from .eigenvectors import (
 )
 from .forward_pass import before_each_layer
 from .head import OutputHead, Weights
-from .linear_part import LinearPart, check_finite, check_input, parts_of, read_features, row_norm
+from .linear_part import LinearPart, check_finite, check_input, read_features, row_norm
+from .neighbors import parts_of
 from .report import InitReport, LayerReport
 from .rules import (
     MODEL_NAME,

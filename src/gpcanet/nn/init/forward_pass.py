@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 
 from ...errors import InputError, InputTypeError, UserError
-from ..tensors import check_finite_features, check_same_device, dtype_name, is_sparse
+from ...utils.messages import first_line
+from ..tensors import check_finite_features, check_module, check_same_device, dtype_name, is_sparse
 from .model_input import Forward, ModelInput, check_call, read_input
 from .rules import NamedLayer, unwrap
 
@@ -87,9 +88,8 @@ def run_model(model: torch.nn.Module, given: ModelInput) -> Any:
                 "a layer of the model gathers neighbours before it projects, which torch does not "
                 "support for sparse features; give x.to_dense()"
             ) from error
-        first_line = str(error).split("\n")[0]
         raise InputError(
-            f"the model does not run on sparse features ({first_line}); give x.to_dense()"
+            f"the model does not run on sparse features ({first_line(error)}); give x.to_dense()"
         ) from error
 
 
@@ -138,8 +138,7 @@ def check_arguments(
 
     Returns the arguments of ``run_model``; features and edges of PyG data are taken out of it.
     """
-    if not isinstance(model, torch.nn.Module):
-        raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+    check_module(model)
     model = unwrap(model)
     if isinstance(model, torch.jit.ScriptModule):
         raise InputTypeError("the model is compiled by TorchScript; initialise it before")

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ...errors import InputError, UserError
+from ...utils.messages import first_line
 from ..conv import GCNConv, GPCAConv
 from ..propagation import GraphPropagation
 from ..tensors import check_same_dtype, is_sparse, stored_values
@@ -267,8 +268,7 @@ def _explained(reason: str, x: Features) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, NotImplementedError) and isinstance(x, Tensor) and is_sparse(x):
             raise  # the pass explains that the model needs dense features
-        first_line = str(error).split("\n")[0]
-        raise LayerSkipped(f"{reason} ({type(error).__name__}: {first_line})") from error
+        raise LayerSkipped(f"{reason} ({type(error).__name__}: {first_line(error)})") from error
 
 
 def _check_shape(F: Any, n_rows: int | None, width: int) -> Tensor:

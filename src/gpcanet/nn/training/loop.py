@@ -24,6 +24,7 @@ from ...utils.labels import SPLIT
 from ...utils.progress import report_progress
 from ...utils.training_result import TrainingResult
 from ..conv import storing_means
+from ..tensors import check_module
 from .checkpoint import (
     check_same,
     checkpoint_lock,
@@ -124,8 +125,7 @@ def check_settings(settings: Any) -> None:
 
 def check_model(model: Any) -> None:
     """Raise an error unless the model can be trained."""
-    if not isinstance(model, torch.nn.Module):
-        raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+    check_module(model)
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise InputError("the model has no parameter to train; unfreeze or add one")
     try:

@@ -8,6 +8,7 @@ import torch
 
 from ...errors import InputError
 from ...utils.checks import check_number
+from ...utils.messages import first_line
 from ..tensors import check_seed
 
 
@@ -82,5 +83,6 @@ class Settings:
         try:
             return torch.empty(0, device=self.device).device
         except (RuntimeError, AssertionError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"device={self.device!r} cannot be used here: {reason}") from None
+            raise InputError(
+                f"device={self.device!r} cannot be used here: {first_line(error)}"
+            ) from None

@@ -36,6 +36,11 @@ def check_layer_input(x: Any, weight: Tensor, in_channels: int) -> None:
     check_same_dtype(x, weight, "the layer")
 
 
+def check_module(model: Any) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+
+
 def check_same_device(x: Tensor, weight: Tensor) -> None:
     if x.device != weight.device:
         raise InputError(

@@ -18,7 +18,7 @@ from ..utils.labels import UNLABELED
 from .conv import uses_ghost_edges
 from .init.forward_pass import preserved_state
 from .models import GPCANet
-from .tensors import check_finite_features, to_feature_tensor
+from .tensors import check_finite_features, check_module, to_feature_tensor
 from .training.data import NodeData, densify_if_needed, prepare_edges, translating_torch_errors
 
 #: Message if a network that needs training labels has none.
@@ -90,8 +90,7 @@ class TrainedNetwork:
         notes : dict, optional
             JSON values to keep with the network.
         """
-        if not isinstance(model, torch.nn.Module):
-            raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+        check_module(model)
         classes = feature_names = training_nodes = None
         if isinstance(data, Dataset):
             feature_names = data.feature_names

@@ -77,3 +77,12 @@ def test_node_data_are_equal_only_to_themselves(data):
     nodes = NodeData.of(data)
     assert nodes == nodes
     assert nodes != NodeData.of(data)
+
+
+def test_model_whose_error_has_no_message(data):
+    class Fails(OwnModel):
+        def forward(self, x, edge_index):
+            raise RuntimeError
+
+    with pytest.raises(UserError, match="the model does not accept 400 nodes with 16 features"):
+        train(Fails(GCNConv(16, 8), GCNConv(8, 4)), data, QUICK)

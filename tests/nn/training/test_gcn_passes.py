@@ -11,7 +11,7 @@ from truth import dense_P, random_graph
 from gpcanet.datasets import block_model
 from gpcanet.nn import GCN, GraphPropagation, NodeData, Settings, train, train_many
 from gpcanet.nn.dropout import Dropout
-from gpcanet.nn.training import gcn_products
+from gpcanet.nn.training import gcn_passes
 from gpcanet.nn.training.gcn_passes import TILE_ROWS, GCNPasses, is_plain_gcn
 
 N_CLASSES = 3
@@ -231,7 +231,7 @@ def test_frozen_layers_keep_their_weights():
 def test_products_without_the_operator_of_onednn_are_those_of_numpy(monkeypatch):
     rng = np.random.default_rng(0)
     x, W = rng.normal(size=(50, 8)).astype(np.float32), rng.normal(size=(6, 8)).astype(np.float32)
-    fast = gcn_products.linear(x, W)
-    monkeypatch.setattr(gcn_products, "_scripted_linear", lambda: None)
-    np.testing.assert_allclose(gcn_products.linear(x, W), fast, rtol=1e-5, atol=1e-5)
+    fast = gcn_passes.linear(x, W)
+    monkeypatch.setattr(gcn_passes, "_scripted_linear", lambda: None)
+    np.testing.assert_allclose(gcn_passes.linear(x, W), fast, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(fast, x @ W.T, rtol=1e-5, atol=1e-5)

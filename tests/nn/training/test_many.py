@@ -52,6 +52,14 @@ def test_results_and_weights_equal_those_of_single_trainings(data, kind):
             assert torch.equal(value, other.state_dict()[name])
 
 
+def test_results_of_lazy_models_equal_those_of_single_trainings(data):
+    models = [GCN(-1, 16, 3, 3, dropout=0.5) for _ in SETTINGS]
+    alone = copy.deepcopy(models)
+    results = train_many(models, data, SETTINGS)
+    for result, other, settings in zip(results, alone, SETTINGS, strict=True):
+        assert result.curve == train(other, data, settings).curve
+
+
 @pytest.mark.parametrize("kind", [GCN, pyg.GraphSAGE])
 def test_diverged_training_does_not_stop_the_others(data, kind):
     models = make_models(kind)

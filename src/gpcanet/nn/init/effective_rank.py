@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from ...errors import InputTypeError
 from ..tensors import is_sparse
+from .rules import NamedLayer
 
 #: Rows that are used at most; they are spread evenly over the nodes.
 MAX_ROWS = 20_000
@@ -53,18 +55,15 @@ def effective_rank(H: Tensor) -> float:
 
 
 @contextmanager
-def recorded_ranks(layers: Mapping[str, torch.nn.Module]) -> Iterator[dict[str, float]]:
+def recorded_ranks(layers: Iterable[NamedLayer]) -> Iterator[dict[str, float]]:
     """Record the effective rank of the first output of each layer that runs inside the block."""
     ranks: dict[str, float] = {}
 
-    def record(name: str) -> Callable[..., None]:
-        def hook(_: Any, __: Any, output: Any) -> None:
-            if isinstance(output, Tensor) and output.dim() == 2 and name not in ranks:
-                ranks[name] = effective_rank(output)
-
-        return hook
+    def record(name: str, _: Any, __: Any, output: Any) -> None:
+        if isinstance(output, Tensor) and output.dim() == 2 and name not in ranks:
+            ranks[name] = effective_rank(output)
 
     with ExitStack() as hooks:
-        for name, layer in layers.items():
-            hooks.enter_context(layer.register_forward_hook(record(name)))
+        for layer in layers:
+            hooks.enter_context(layer.module.register_forward_hook(partial(record, layer.name)))
         yield ranks

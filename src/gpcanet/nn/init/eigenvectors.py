@@ -18,7 +18,6 @@ ROW_BLOCK = 2**15
 #: Columns of a sparse H that are converted to a dense block at a time.
 COLUMN_BLOCK = 256
 
-
 #: Root mean square of the outputs of a layer. Larger outputs make training slower: a step of Adam
 #: changes them less, and a random output layer starts with larger wrong scores.
 OUTPUT_SIZE = 0.1
@@ -72,11 +71,12 @@ def layer_eigenvectors(
         M += h.double().T @ f.double()
     if basis is None:
         _, V = leading_eigenpairs(M.cpu().numpy(), k)
+        FV = F @ torch.from_numpy(V).to(F)
     else:
-        _, V = leading_eigenpairs(basis.T @ M.cpu().numpy() @ basis, k)
-        V = basis @ V
+        _, coordinates = leading_eigenpairs(basis.T @ M.cpu().numpy() @ basis, k)
+        V = basis @ coordinates
         H, F = (block @ torch.from_numpy(basis).to(block) for block in (H, F))
-    FV = F @ torch.from_numpy(V if basis is None else basis.T @ V).to(F)
+        FV = F @ torch.from_numpy(coordinates).to(F)
     return _with_ratios(V, FV, _squared_norm(F), _squared_norm(H))
 
 
@@ -160,14 +160,6 @@ def pair_differences(width: int, n_blocks: int = 1) -> np.ndarray:
 
     The pairs are those of ``mixing_matrix`` with ``pairs``. A column without a partner, in blocks
     of odd width, is kept.
-
-    Examples
-    --------
-    >>> pair_differences(4).round(2)
-    array([[ 0.71,  0.  ],
-           [ 0.  ,  0.71],
-           [-0.71, -0.  ],
-           [-0.  , -0.71]])
     """
     block = width // n_blocks
     half = (block + 1) // 2

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 
 from ...errors import InputError, InputTypeError, UserError
-from ..tensors import check_finite_features, check_same_device, dtype_name, is_sparse
+from ...utils.messages import first_line
+from ..tensors import check_finite_features, check_module, check_same_device, dtype_name, is_sparse
 from .model_input import Forward, ModelInput, check_call, read_input
-from .rules import unwrap
+from .rules import NamedLayer, unwrap
 
 
 @contextmanager
@@ -25,35 +27,46 @@ def preserved_state(model: torch.nn.Module) -> Iterator[None]:
 
     In evaluation mode a pass draws no random numbers and updates no running means.
     """
-    modules = list(model.modules())
-    modes = [module.training for module in modules]
-    caches = [
-        (module, name, value)
-        for module in modules
-        for name, value in vars(module).items()
-        if name.startswith("_cached")  # as PyG calls them
-    ]
-    buffers = [
-        {
-            name: (buffer, None if is_lazy(buffer) else buffer.clone())
-            for name, buffer in module.named_buffers(recurse=False)
-        }
-        for module in modules
+    saved = [
+        (
+            module,
+            module.training,
+            {
+                name: (buffer, None if is_lazy(buffer) else buffer.clone())
+                for name, buffer in module.named_buffers(recurse=False)
+            },
+            # PyG's names of caches.
+            {name: value for name, value in vars(module).items() if name.startswith("_cached")},
+        )
+        for module in model.modules()
     ]
     model.eval()
     try:
         yield
     finally:
-        for module, mode, before in zip(modules, modes, buffers, strict=True):
+        for module, mode, buffers, caches in saved:
             module.training = mode
-            for name in dict(module.named_buffers(recurse=False)).keys() - before.keys():
+            for name in dict(module.named_buffers(recurse=False)).keys() - buffers.keys():
                 setattr(module, name, None)
-            for name, (buffer, values) in before.items():
+            for name, (buffer, values) in buffers.items():
                 if values is not None:
                     setattr(module, name, buffer)
                     buffer.copy_(values)
-        for module, name, value in caches:
-            setattr(module, name, value)
+            for name, value in caches.items():
+                setattr(module, name, value)
+
+
+@contextmanager
+def restored_on_error(layers: Iterable[NamedLayer]) -> Iterator[None]:
+    """Restore the parameters of these layers if the block raises an error."""
+    parameters = {p for layer in layers for p in layer.module.parameters() if not is_lazy(p)}
+    before = [(parameter, parameter.clone()) for parameter in parameters]
+    try:
+        yield
+    except BaseException:
+        for parameter, values in before:
+            parameter.copy_(values)
+        raise
 
 
 def run_model(model: torch.nn.Module, given: ModelInput) -> Any:
@@ -75,9 +88,8 @@ def run_model(model: torch.nn.Module, given: ModelInput) -> Any:
                 "a layer of the model gathers neighbours before it projects, which torch does not "
                 "support for sparse features; give x.to_dense()"
             ) from error
-        first_line = str(error).split("\n")[0]
         raise InputError(
-            f"the model does not run on sparse features ({first_line}); give x.to_dense()"
+            f"the model does not run on sparse features ({first_line(error)}); give x.to_dense()"
         ) from error
 
 
@@ -96,28 +108,26 @@ def _compilation_disabled(model: torch.nn.Module) -> Iterator[None]:
 
 @contextmanager
 def before_each_layer(
-    layers: Mapping[str, torch.nn.Module], action: Callable[[str, Any, tuple[Any, ...], Any], None]
+    layers: Iterable[NamedLayer], action: Callable[[NamedLayer, Any, tuple[Any, ...], Any], None]
 ) -> Iterator[None]:
-    """Call ``action(name, first, args, kwargs)`` before each layer runs inside the block.
+    """Call ``action(layer, first, args, kwargs)`` before each layer runs inside the block.
 
     ``first`` is the first argument of the layer, also if it is given by name.
     """
 
-    def make_hook(name: str) -> Callable[..., None]:
-        def hook(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if args:
-                action(name, args[0], args[1:], kwargs)
-            else:
-                first = next(iter(inspect.signature(layer.forward).parameters))
-                others = {key: value for key, value in kwargs.items() if key != first}
-                action(name, kwargs.get(first), (), others)
-
-        return hook
+    def hook(layer: NamedLayer, module: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        if args:
+            action(layer, args[0], args[1:], kwargs)
+        else:
+            first = next(iter(inspect.signature(module.forward).parameters))
+            others = {key: value for key, value in kwargs.items() if key != first}
+            action(layer, kwargs.get(first), (), others)
 
     with ExitStack() as hooks:
-        for name, layer in layers.items():
-            handle = layer.register_forward_pre_hook(make_hook(name), with_kwargs=True)
-            hooks.enter_context(handle)
+        for layer in layers:
+            hooks.enter_context(
+                layer.module.register_forward_pre_hook(partial(hook, layer), with_kwargs=True)
+            )
         yield
 
 
@@ -128,8 +138,7 @@ def check_arguments(
 
     Returns the arguments of ``run_model``; features and edges of PyG data are taken out of it.
     """
-    if not isinstance(model, torch.nn.Module):
-        raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+    check_module(model)
     model = unwrap(model)
     if isinstance(model, torch.jit.ScriptModule):
         raise InputTypeError("the model is compiled by TorchScript; initialise it before")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -17,8 +17,15 @@ from ...utils.checks import check_number
 from ..propagation import EdgeInput, GraphPropagation, missing_labels_error
 from ..tensors import check_seed
 from .effective_rank import recorded_ranks
-from .forward_pass import check_arguments, check_one_graph, preserved_state, run_model
+from .forward_pass import (
+    check_arguments,
+    check_one_graph,
+    preserved_state,
+    restored_on_error,
+    run_model,
+)
 from .head import HeadKind, OutputHead, to_rows
+from .linear_part import LinearPart
 from .model_input import Forward
 from .outputs import find_output_layers
 from .report import InitReport
@@ -172,7 +179,7 @@ def gpca_init_(
         model, _Aggregation(alpha, n_iter, beta, P), center=n_iter != "gcn", pairs=pairs,
         spectrum=spectrum, head=output_head, skip=skip, seed=seed,
     )  # fmt: skip
-    layers = {name: layer for name, (layer, _) in setter.layers.items()}
+    layers = setter.layers.values()
     with preserved_state(model):
         with setter.checking(), recorded_ranks(layers) as ranks_before:
             outputs = find_output_layers(model, run)
@@ -180,7 +187,11 @@ def gpca_init_(
             _check_single_output(outputs, output_head)
         elif last:
             outputs = set()
-        with setter.setting(outputs), recorded_ranks(layers) as ranks_after:
+        with (
+            restored_on_error(layers),
+            setter.setting(outputs),
+            recorded_ranks(layers) as ranks_after,
+        ):
             run()
     report = setter.report(ranks_before, ranks_after)
     report.raise_if_empty()
@@ -216,14 +227,14 @@ class _Aggregation:
     beta: float
     P: GraphPropagation | None
 
-    def __call__(self, layer: Any, own: Callable[[Tensor], Tensor], H: Tensor) -> Tensor:
-        """Return F; ``own`` is the aggregation of the layer itself."""
+    def __call__(self, part: LinearPart, H: Tensor) -> Tensor:
         P = self.P
         if P is not None and H.shape[0] != P.n_nodes:
             P = None  # rows are edges or pooled nodes
         if self.n_iter != "gcn":
-            if P is None or isinstance(layer, WITHOUT_EDGES):
-                return own(H)
+            if P is None or isinstance(part.layer.module, WITHOUT_EDGES):
+                return part.aggregate(H)
             return P.fixed_point(H, self.alpha, self.n_iter)
-        F = own(H) if self.alpha == 1 else (1 - self.alpha) * H + self.alpha * own(H)
+        F = part.aggregate(H)
+        F = F if self.alpha == 1 else (1 - self.alpha) * H + self.alpha * F
         return F if P is None else (1 - self.beta) * F + self.beta * (P @ H)

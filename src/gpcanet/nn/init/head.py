@@ -23,8 +23,6 @@ from ..tensors import dtype_name
 #: Regression of the output layer.
 HeadKind = Literal["logistic", "ridge"]
 
-HEADS = ("logistic", "ridge")
-
 #: Inverse strengths of the L2 penalty, for features of root mean square 1. Ridge needs a finer
 #: grid, because its optimum is narrower.
 PENALTIES: dict[HeadKind, tuple[float, ...]] = {
@@ -65,7 +63,7 @@ class OutputHead:
     @classmethod
     def of(cls, regression: HeadKind, y: Any, train_mask: Any, val_mask: Any) -> OutputHead:
         """Check labels and masks; raise an error that says what is missing."""
-        check_choice("head", regression, HEADS)
+        check_choice("head", regression, tuple(PENALTIES))
         for name, value in (("y", y), ("train_mask", train_mask)):
             if value is None:
                 raise InputError(f"head={regression!r} needs labels; give {name}")
@@ -81,16 +79,21 @@ class OutputHead:
         if len(both := np.intersect1d(train, validation)):
             raise InputError(f"node {both[0]} is in train_mask and in val_mask; use it in one only")
         values = y.detach().cpu().double().numpy()
-        head = cls(regression, values, train, validation)
+        known = values[np.concatenate([train, validation])]
         if y.dim() == 1 and not y.is_floating_point():
-            return head._with_class_codes()
-        if regression == "logistic" and (y.dim() == 1 or not np.isin(head._known, (0, 1)).all()):
+            if known.min() < 0:
+                raise InputError(
+                    "y is negative at a training or validation node, which means unlabelled; "
+                    "remove the node from the mask"
+                )
+            return cls(regression, values.astype(np.int64), train, validation)
+        if regression == "logistic" and (y.dim() == 1 or not np.isin(known, (0, 1)).all()):
             raise InputTypeError(
                 f"head='logistic' needs integer class codes or a matrix of zeros and ones, but y "
                 f"has shape {tuple(y.shape)} and dtype {dtype_name(y)}; use head='ridge' for "
                 f"continuous values"
             )
-        if not np.isfinite(head._known).all():
+        if not np.isfinite(known).all():
             raise InputError(
                 "y contains NaN or infinite values at a training or validation node; remove the "
                 "node from the mask"
@@ -105,19 +108,9 @@ class OutputHead:
     @property
     def n_outputs(self) -> int:
         """Number of classes or of columns of y."""
-        return int(self._known.max()) + 1 if self.has_classes else self.y.shape[1]
-
-    @property
-    def _known(self) -> np.ndarray:
-        return self.y[np.concatenate([self.train, self.validation])]
-
-    def _with_class_codes(self) -> OutputHead:
-        if self._known.min() < 0:
-            raise InputError(
-                "y is negative at a training or validation node, which means unlabelled; remove "
-                "the node from the mask"
-            )
-        return OutputHead(self.regression, self.y.astype(np.int64), self.train, self.validation)
+        if not self.has_classes:
+            return self.y.shape[1]
+        return int(self.y[np.concatenate([self.train, self.validation])].max()) + 1
 
     def fit(self, layer: str, F: Tensor, n_out: int, *, has_bias: bool) -> Weights:
         """Regress the labels of the training rows on F, the input of an output layer.

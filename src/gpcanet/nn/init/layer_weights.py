@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,16 @@ import torch
 from torch import Tensor
 
 from ..tensors import check_seed
-from .forward_pass import before_each_layer
-from .linear_part import LinearPart, read_features
-from .report import InitReport, LayerReport, reports_of_idle_layers
-from .rules import LayerSkipped, Rule, find_layers, find_weights
+from .forward_pass import before_each_layer, restored_on_error
+from .linear_part import check_input
+from .report import InitReport, LayerReport
+from .rules import (
+    LayerSkipped,
+    NamedLayer,
+    find_layers,
+    find_weights,
+    reports_of_idle_layers,
+)
 
 #: Fills a tensor of shape (out_channels, in_channels), as the functions of torch.nn.init do.
 Fill = Callable[..., Tensor]
@@ -24,11 +30,13 @@ Fill = Callable[..., Tensor]
 class LayerWeights:
     """A layer and its weights as matrices of shape (in_channels, out_channels)."""
 
-    name: str
-    layer: torch.nn.Module
-    rule: Rule
+    layer: NamedLayer
     parameters: tuple[torch.nn.Parameter, ...]
     matrices: tuple[Tensor, ...]
+
+    @property
+    def name(self) -> str:
+        return self.layer.name
 
     @property
     def in_channels(self) -> int:
@@ -59,22 +67,24 @@ class ModelWeights:
         self.skipped: list[LayerReport] = []
         layers, without_rule = find_layers(model)
         taken: set[torch.nn.Parameter] = set()
-        for name, (layer, rule) in layers.items():
-            if rule.is_container:
+        for name, layer in layers.items():
+            if layer.rule.is_container:
                 continue
             try:
-                weights = find_weights(layer, rule)
+                weights = find_weights(layer)
                 if taken & weights.keys():
                     raise LayerSkipped("shares its weights with a layer that was set before")
             except LayerSkipped as error:
-                self.skipped.append(LayerReport(name, type(layer).__name__, reason=str(error)))
+                self.skipped.append(layer.report(reason=str(error)))
                 continue
             taken |= weights.keys()
             # A weight may have leading dimensions, such as one for relations.
             matrices = [
-                m for view in weights.values() for m in view.view(-1, *view.shape[-2:]).unbind()
+                matrix
+                for stack, _ in weights.values()
+                for matrix in stack.view(-1, *stack.shape[-2:]).unbind()
             ]
-            self.layers[name] = LayerWeights(name, layer, rule, tuple(weights), tuple(matrices))
+            self.layers[name] = LayerWeights(layer, tuple(weights), tuple(matrices))
         self.skipped += without_rule
 
     def draw_(self, found: LayerWeights, fill: Fill, reason: str = "") -> None:
@@ -85,21 +95,16 @@ class ModelWeights:
             # Drawn on the CPU, so that a seed gives the same weights on every device.
             matrix.copy_(fill(torch.empty(n_out, n_in), generator=self.generator).T)
 
-    @contextmanager
     def before_each_run(
         self, action: Callable[[LayerWeights, Any, tuple[Any, ...], Any], None]
-    ) -> Iterator[None]:
+    ) -> AbstractContextManager[None]:
         """Check the input of each layer, and call ``action(layer, first, args, kwargs)``."""
 
-        def check_and_act(name: str, first: Any, args: tuple[Any, ...], kwargs: Any) -> None:
-            found = self.layers[name]
-            with suppress(LayerSkipped):
-                LinearPart(name, found.layer, found.rule, read_features(first))
-            action(found, first, args, kwargs)
+        def check_and_act(layer: NamedLayer, first: Any, args: Any, kwargs: Any) -> None:
+            check_input(layer, first)
+            action(self.layers[layer.name], first, args, kwargs)
 
-        layers = {name: found.layer for name, found in self.layers.items()}
-        with before_each_layer(layers, check_and_act):
-            yield
+        return before_each_layer([found.layer for found in self.layers.values()], check_and_act)
 
     @contextmanager
     def recorded_runs(self) -> Iterator[list[LayerWeights]]:
@@ -108,28 +113,21 @@ class ModelWeights:
         with self.before_each_run(lambda found, *_: runs.append(found)):
             yield runs
 
-    @contextmanager
-    def restored_on_error(self) -> Iterator[None]:
+    def restored_on_error(self) -> AbstractContextManager[None]:
         """Restore all weights if the block raises an error."""
-        weights = [weight for found in self.layers.values() for weight in found.parameters]
-        before = [weight.clone() for weight in weights]
-        try:
-            yield
-        except BaseException:
-            for weight, values in zip(weights, before, strict=True):
-                weight.copy_(values)
-            raise
+        return restored_on_error(found.layer for found in self.layers.values())
 
     def report(self) -> InitReport:
         """Return the report: layers that were set in their order, and then all others."""
-        layers = {name: found.layer for name, found in self.layers.items()}
-        set_ones = [
-            LayerReport(
-                name, type(layers[name]).__name__, self.layers[name].in_channels,
-                self.layers[name].out_channels, is_set=True, reason=reason,
+        set_ones = []
+        for name, reason in self.reasons.items():
+            n_in, n_out = self.layers[name].matrices[0].shape
+            set_ones.append(
+                self.layers[name].layer.report(
+                    in_channels=n_in, out_channels=n_out, is_set=True, reason=reason
+                )
             )
-            for name, reason in self.reasons.items()
-        ]  # fmt: skip
+        layers = [found.layer for found in self.layers.values()]
         not_reached = reports_of_idle_layers(layers, self.reasons)
         report = InitReport(self.scheme, (*set_ones, *not_reached, *self.skipped))
         report.raise_if_empty()

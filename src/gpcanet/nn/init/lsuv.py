@@ -83,7 +83,7 @@ def lsuv_init_(
     ) -> None:
         if found.name not in weights.reasons:
             weights.draw_(found, torch.nn.init.orthogonal_)
-            run = partial(found.layer.forward, first, *args, **kwargs)
+            run = partial(found.layer.module.forward, first, *args, **kwargs)
             weights.reasons[found.name] = _scale_to_unit_variance(found, run)
 
     hooked = weights.before_each_run(set_before_first_run)

@@ -50,10 +50,8 @@ def read_input(
         )
     values = _values(x)
     if forward is None:
-        forward = partial(_call, args=(), kwargs=_arguments(model, x, values))
-        if _takes_any_arguments(model):
-            inputs = [values[name] for name in ("x", "edge_index") if name in values]
-            forward = partial(_call, args=tuple(inputs), kwargs={})
+        args, kwargs = _arguments(model, x, values)
+        forward = partial(_call, args=args, kwargs=kwargs)
     return ModelInput(values.get("x"), values.get("edge_index"), values.get("edge_weight"), forward)
 
 
@@ -95,14 +93,22 @@ def _values(data: BaseData) -> dict[str, Any]:
     return values
 
 
-def _arguments(model: torch.nn.Module, data: BaseData, values: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of ``model.forward`` that the data have, by name."""
+def _arguments(
+    model: torch.nn.Module, data: BaseData, values: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of ``model.forward`` that the data have, by name if it has parameters by name."""
+    parameters = _signature(model).parameters
+    if list(parameters) == ["batch"]:
+        return (), {"batch": data}
+    named = {
+        name: parameter
+        for name, parameter in parameters.items()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    }
+    if not named:
+        return tuple(values[name] for name in ("x", "edge_index") if name in values), {}
     arguments, missing = {}, []
-    if list(_signature(model).parameters) == ["batch"]:
-        return {"batch": data}
-    for name, parameter in _signature(model).parameters.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
+    for name, parameter in named.items():
         is_required = parameter.default is parameter.empty
         if name in values and (is_required or name.removesuffix("_dict") in OPTIONAL):
             arguments[name] = values[name]
@@ -115,9 +121,4 @@ def _arguments(model: torch.nn.Module, data: BaseData, values: dict[str, Any]) -
             f"forward of the model takes {', '.join(missing)}, but the {type(data).__name__} has "
             f"{', '.join(sorted(values)) or 'no attributes'}; give forward=lambda model: model(...)"
         )
-    return arguments
-
-
-def _takes_any_arguments(model: torch.nn.Module) -> bool:
-    kinds = {p.kind for p in _signature(model).parameters.values()}
-    return kinds <= {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    return (), arguments

@@ -1,14 +1,13 @@
 """What layers aggregate from the neighbours, for layers that cannot run with identity matrices.
 
 Every function takes the layer and the arguments of its ``forward``, and returns F without the part
-of the node's own features. The features are a tensor, or a pair of those of the source and of the
-destination nodes.
+of the node's own features.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 import torch_geometric.nn as pyg
@@ -20,7 +19,23 @@ from ..conv import GCNConv, GPCAConv
 from ..propagation import GraphPropagation
 from ..tensors import is_sparse
 
-Features: TypeAlias = Tensor | tuple[Tensor, Tensor | None]
+
+class Pair(NamedTuple):
+    """Features of the source and of the destination nodes of a layer."""
+
+    source: Tensor
+    root: Tensor | None
+
+
+#: Features that a layer aggregates.
+Features: TypeAlias = Tensor | Pair
+
+
+def parts_of(features: Features) -> list[Tensor]:
+    """The features of the node sets."""
+    if isinstance(features, Tensor):
+        return [features]
+    return [part for part in features if part is not None]
 
 
 def identity(layer: Any, x: Tensor, *_: Any, **__: Any) -> Tensor:
@@ -41,14 +56,11 @@ def average(layer: Any, x: Features, edge_index: Any, *_: Any, size: Any = None,
     if getattr(layer, "add_self_loops", False):
         if isinstance(edge_index, Tensor) and not is_sparse(edge_index):
             edge_index, _ = remove_self_loops(edge_index)  # attention replaces them, too
-            edge_index, _ = add_self_loops(edge_index, num_nodes=_n_common_nodes(x))
+            n_common_nodes = min(part.shape[0] for part in parts_of(x))
+            edge_index, _ = add_self_loops(edge_index, num_nodes=n_common_nodes)
         else:
             combine = "self_loop"
     return pyg.SimpleConv("mean", combine, flow=layer.flow)(x, edge_index, size=size)
-
-
-def _n_common_nodes(x: Features) -> int:
-    return min(part.shape[0] for part in ((x,) if isinstance(x, Tensor) else x) if part is not None)
 
 
 def aggregate(layer: Any, x: Features, edge_index: Any, edge_weight: Any = None) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,33 +24,24 @@ MATRIX_PRODUCTS = ("mm", "mv", "linear")
 
 
 def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[str]:
-    """Return the names of the output layers.
+    """Return the names of the output layers; ``run`` calls the model.
 
     Layers without a rule count as well, unless all their parameters have one dimension, as those
-    of norms.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-    run : callable
-        Calls the model. If no gradient reaches the result, all layers whose result is not the
-        input of another layer are returned; without any autograd graph, the last layer that ran.
+    of norms. If no gradient reaches the result, all layers whose result is not the input of another
+    layer are returned; without any autograd graph, the last layer that ran.
     """
     layers = _layers_with_matrices(model)
     calls: list[str] = []  # names of layers in the order of their calls
     results: dict[Any, int] = {}  # autograd node of a result -> index of the call
     returned: list[Any] = []
 
-    def record(name: str) -> Callable[..., None]:
-        def hook(_: Any, __: Any, output: Any) -> None:
-            results.update((tensor.grad_fn, len(calls)) for tensor in tensors_in(output))
-            calls.append(name)
-
-        return hook
+    def record(name: str, _: Any, __: Any, output: Any) -> None:
+        results.update((tensor.grad_fn, len(calls)) for tensor in tensors_in(output))
+        calls.append(name)
 
     with ExitStack() as hooks, _autograd_graph_only(model):
         for name, layer in layers.items():
-            hooks.enter_context(layer.register_forward_hook(record(name)))
+            hooks.enter_context(layer.register_forward_hook(partial(record, name)))
         last = model.register_forward_hook(lambda *hooked: returned.append(hooked[-1]))
         hooks.enter_context(last)
         result = run()
@@ -65,7 +57,9 @@ def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[st
 def _layers_with_matrices(model: torch.nn.Module) -> dict[str, torch.nn.Module]:
     """Layers that are called as a whole and have a weight matrix, with or without a rule."""
     with_rule, without_rule = find_layers(model)
-    layers = {name: layer for name, (layer, rule) in with_rule.items() if not rule.is_container}
+    layers = {
+        layer.name: layer.module for layer in with_rule.values() if not layer.rule.is_container
+    }
     for report in without_rule:
         layer = get_layer(model, report.name)
         if isinstance(layer, pyg.MessagePassing) or not any(True for _ in layer.children()):

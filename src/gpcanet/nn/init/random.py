@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
-from ...errors import InputTypeError
 from ..propagation import EdgeInput
+from ..tensors import check_module
 from .forward_pass import check_arguments
 from .layer_weights import Fill, ModelWeights
 from .report import InitReport
@@ -130,8 +130,7 @@ def _random_init_(
     edge_weight: Tensor | None,
     seed: int,
 ) -> InitReport:
-    if not isinstance(model, torch.nn.Module):
-        raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+    check_module(model)
     if x is not None or any(is_lazy(parameter) for parameter in model.parameters()):
         check_arguments(model, x, edge_index, edge_weight, None)
     weights = ModelWeights(scheme, model, seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...errors import InputError
@@ -47,18 +47,6 @@ class LayerReport:
             ranks = f"rank {self.rank_before:.1f} -> {self.rank_after:.1f}"
         reason = f": {self.reason}" if self.reason else ""
         return f"{self.name:<24} {self.kind:<14} {shape:<14} {ranks:<22} {state}{kept}{reason}"
-
-
-def reports_of_idle_layers(
-    layers: Mapping[str, object], reached: Collection[str]
-) -> list[LayerReport]:
-    """Return the reports of the layers that did not run."""
-    reason = "the forward pass did not reach it"
-    return [
-        LayerReport(name, type(layer).__name__, reason=reason)
-        for name, layer in layers.items()
-        if name not in reached
-    ]
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ A layer computes F_1 W_1 + F_2 W_2 + ... from its input H. For GCNConv this is P
 the mean over the neighbours times one weight plus H times another. If all weights are the same
 matrix W, the output is F W with F = F_1 + F_2 + .... If the weights of the neighbours and of the
 node itself have different inputs, then W stacks one block of rows, and F one block of columns, per
-input. F is the output of the layer with identity matrices as weights. A
-rule is therefore a list of names of weights. Only a layer that cannot run with identity matrices
-needs a function that computes F.
+input. F is the output of the layer with identity matrices as weights. A rule is therefore a list of
+names of weights. Only a layer that cannot run with identity matrices needs a function that computes
+F.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -198,6 +198,18 @@ def register_layer(
 # -- the layers of a model ----------------------------------------------------------------
 
 
+class NamedLayer(NamedTuple):
+    """A layer of a model with its name in reports and its rule."""
+
+    name: str
+    module: Any
+    rule: Rule
+
+    def report(self, **fields: Any) -> LayerReport:
+        """Return the report of the layer with these fields."""
+        return LayerReport(self.name, type(self.module).__name__, **fields)
+
+
 def unwrap(model: torch.nn.Module) -> torch.nn.Module:
     """Return the model inside DataParallel, DistributedDataParallel or torch.compile."""
     parallel = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
@@ -213,14 +225,12 @@ def get_layer(model: torch.nn.Module, name: str) -> torch.nn.Module:
     return model if name == MODEL_NAME else model.get_submodule(name)
 
 
-def find_layers(
-    model: torch.nn.Module,
-) -> tuple[dict[str, tuple[torch.nn.Module, Rule]], list[LayerReport]]:
+def find_layers(model: torch.nn.Module) -> tuple[dict[str, NamedLayer], list[LayerReport]]:
     """Return the layers that have a rule by name, and reports of layers that cannot be set.
 
     Modules without a weight matrix, such as norms, are in neither.
     """
-    layers: dict[str, tuple[torch.nn.Module, Rule]] = {}
+    layers: dict[str, NamedLayer] = {}
     cannot_be_set: list[LayerReport] = []
     done: list[str] = []  # prefixes of modules that belong to a layer found before
     for name, module in unwrap(model).named_modules():
@@ -232,7 +242,7 @@ def find_layers(
         if rule is not None:
             reason = rule.reason(module)
             if not reason:
-                layers[shown] = (module, rule)
+                layers[shown] = NamedLayer(shown, module, rule)
             if reason or not rule.is_container:
                 done.append(prefix)
         elif isinstance(module, pyg.MessagePassing) and _has_matrix(module, recurse=True):
@@ -243,6 +253,14 @@ def find_layers(
         if reason:
             cannot_be_set.append(LayerReport(shown, kind.__name__, reason=reason))
     return layers, cannot_be_set
+
+
+def reports_of_idle_layers(
+    layers: Iterable[NamedLayer], reached: Collection[str]
+) -> list[LayerReport]:
+    """Return the reports of the layers that did not run."""
+    reason = "the forward pass did not reach it"
+    return [layer.report(reason=reason) for layer in layers if layer.name not in reached]
 
 
 def _has_matrix(module: torch.nn.Module, *, recurse: bool) -> bool:
@@ -277,14 +295,21 @@ class LayerSkipped(Exception):
     """The weights of a layer cannot be set; the message is the reason in the report."""
 
 
-def find_weights(layer: torch.nn.Module, rule: Rule) -> dict[torch.nn.Parameter, Tensor]:
-    """Return the weights that a rule names, and their views of shape (in_channels, out_channels).
+class WeightMatrix(NamedTuple):
+    """A weight of a layer, as a view of shape (in_channels, out_channels).
 
-    A view has further dimensions in front if the parameter has, such as one for relations. Raises
-    LayerSkipped if the weights cannot be set together.
+    The view has further dimensions in front if the parameter has, such as one for relations.
+    ``is_root`` is set if it multiplies the features of the node itself.
     """
-    weights: dict[torch.nn.Parameter, Tensor] = {}
-    for owner, name, _ in weight_attributes(layer, rule):
+
+    matrix: Tensor
+    is_root: bool
+
+
+def find_weights(layer: NamedLayer) -> dict[torch.nn.Parameter, WeightMatrix]:
+    """Return the weights that the rule names; raise LayerSkipped if they cannot be set together."""
+    weights: dict[torch.nn.Parameter, WeightMatrix] = {}
+    for owner, name, is_root in weight_attributes(layer):
         value: Any = getattr(owner, name)
         if isinstance(value, LINEAR):
             owner, name, value = value, "weight", value.weight
@@ -297,17 +322,15 @@ def find_weights(layer: torch.nn.Module, rule: Rule) -> dict[torch.nn.Parameter,
             raise LayerSkipped("its weight is computed from others (parametrised or pruned)")
         if value.dim() < 2:
             raise LayerSkipped(f"its parameter {name} is not a matrix")
-        weights[value] = value.T if isinstance(owner, LINEAR) else value
+        weights[value] = WeightMatrix(value.T if isinstance(owner, LINEAR) else value, is_root)
     if not weights:
-        names = " or ".join(map(repr, rule.weights + rule.root))
-        raise InputError(
-            f"{type(layer).__name__} has no attribute {names}; correct the names in register_layer"
-        )
-    width = max(view.shape[-1] for view in weights.values()) // rule.copies(layer)
-    roots = find_roots(layer, rule)
-    n_rows = {(parameter in roots, view.shape[-2]) for parameter, view in weights.items()}
+        names = " or ".join(map(repr, layer.rule.weights + layer.rule.root))
+        kind = type(layer.module).__name__
+        raise InputError(f"{kind} has no attribute {names}; correct the names in register_layer")
+    widths = [matrix.shape[-1] for matrix, _ in weights.values()]
+    n_rows = {(is_root, matrix.shape[-2]) for matrix, is_root in weights.values()}
     if len(n_rows) > len({is_root for is_root, _ in n_rows}) or any(
-        view.shape[-1] % width for view in weights.values()
+        width % (max(widths) // layer.rule.copies(layer.module)) for width in widths
     ):
         raise LayerSkipped("its weights have different shapes")
     if not all(parameter.requires_grad for parameter in weights):
@@ -315,37 +338,30 @@ def find_weights(layer: torch.nn.Module, rule: Rule) -> dict[torch.nn.Parameter,
     return weights
 
 
-def find_roots(layer: torch.nn.Module, rule: Rule) -> set[torch.nn.Parameter]:
-    """Return the weights that multiply the features of the node itself."""
-    attributes = [
-        getattr(owner, name) for owner, name, is_root in weight_attributes(layer, rule) if is_root
-    ]
-    return {value.weight if isinstance(value, LINEAR) else value for value in attributes}
-
-
-def find_biases(layer: torch.nn.Module, rule: Rule) -> list[torch.nn.Parameter]:
+def find_biases(layer: NamedLayer) -> list[torch.nn.Parameter]:
     """Return the biases that are added to F W.
 
     The bias of the layer is first. Then follow those of the weights for the node itself, which no
     aggregation changes.
     """
-    found = sorted(weight_attributes(layer, rule), key=lambda found: not found[2])
-    owners = [layer, *(getattr(owner, name) for owner, name, _ in found)]
+    found = sorted(weight_attributes(layer), key=lambda found: not found[2])
+    owners = [layer.module, *(getattr(owner, name) for owner, name, _ in found)]
     biases = [getattr(owner, "bias", None) for owner in owners]
     return list(dict.fromkeys(bias for bias in biases if isinstance(bias, torch.nn.Parameter)))
 
 
-def weight_attributes(layer: Any, rule: Rule) -> Iterator[tuple[Any, str, bool]]:
+def weight_attributes(layer: NamedLayer) -> Iterator[tuple[Any, str, bool]]:
     """The modules that hold the weights, the names of the weights in them, and if they are root."""
-    has_root = getattr(layer, "root_weight", True) is not False  # some keep an unused weight
+    _, module, rule = layer
+    has_root = getattr(module, "root_weight", True) is not False  # some keep an unused weight
     for name in rule.weights + (rule.root if has_root else ()):
-        value, is_root = getattr(layer, name, None), name in rule.root
+        value, is_root = getattr(module, name, None), name in rule.root
         if isinstance(value, torch.nn.ModuleList):
             for index, part in enumerate(value):
                 if any(True for _ in part.parameters()):
                     yield value, str(index), is_root
         elif value is not None:
-            yield layer, name, is_root
+            yield module, name, is_root
 
 
 def own_parameters(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:

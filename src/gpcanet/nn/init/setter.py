@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,13 +24,14 @@ from .eigenvectors import (
     pair_differences,
 )
 from .forward_pass import before_each_layer
-from .head import OutputHead
-from .linear_part import LinearPart, check_finite, parts_of, read_features, row_norm
-from .report import InitReport, LayerReport, reports_of_idle_layers
+from .head import OutputHead, Weights
+from .linear_part import LinearPart, check_finite, check_input, read_features, row_norm
+from .neighbors import parts_of
+from .report import InitReport, LayerReport
 from .rules import (
     MODEL_NAME,
     LayerSkipped,
-    Rule,
+    NamedLayer,
     Tower,
     concatenated_heads,
     find_biases,
@@ -38,6 +39,7 @@ from .rules import (
     find_towers,
     find_weights,
     get_layer,
+    reports_of_idle_layers,
 )
 
 #: With ``spectrum="auto"``, effective rank below which a layer is collapsing, as a fraction of the
@@ -57,17 +59,16 @@ class _ContainerInput(NamedTuple):
 
 
 class LayerSetter:
-    """Sets the layers of a model, keeps their previous weights, and reports what was done.
+    """Sets the layers of a model and reports what was done.
 
-    ``aggregate(layer, own, H)`` returns F for columns H of a layer's input; ``own`` is the
-    aggregation of the layer itself. With ``center``, H is the centred input. ``spectrum`` is as in
-    ``gpca_init_``.
+    ``aggregate(part, H)`` returns F for columns H of a layer's input. With ``center``, H is the
+    centred input. ``spectrum`` is as in ``gpca_init_``.
     """
 
     def __init__(
         self,
         model: torch.nn.Module,
-        aggregate: Callable[[Any, Callable[[Tensor], Tensor], Tensor], Tensor],
+        aggregate: Callable[[LinearPart, Tensor], Tensor],
         *,
         center: bool,
         pairs: bool,
@@ -88,49 +89,37 @@ class LayerSetter:
                 f"skip has {min(unknown)!r}, but the layers are {', '.join(self.layers)}"
             )
         self.skip = skip
-        self.previous: list[tuple[Tensor, Tensor]] = []  # weights and their previous values
         self.reports: dict[str, LayerReport] = {}
         self.written: set[torch.nn.Parameter] = set()
         self.container: _ContainerInput | None = None
 
-    @contextmanager
-    def checking(self) -> Iterator[None]:
+    def checking(self) -> AbstractContextManager[None]:
         """Check the input of every layer that runs inside the block."""
-        with self._before_each_layer(self._check):
-            yield
+        return self._before_each_layer(lambda layer, first, *_: check_input(layer, first))
 
-    @contextmanager
-    def setting(self, outputs: Collection[str]) -> Iterator[None]:
-        """Set every layer that runs inside the block; restore all of them on an error.
+    def setting(self, outputs: Collection[str]) -> AbstractContextManager[None]:
+        """Set every layer that runs inside the block.
 
         The layers in ``outputs`` are set by the head, or left alone without one.
         """
         self.outputs = outputs
-        try:
-            with self._before_each_layer(self._set):
-                yield
-        except BaseException:
-            for tensor, values in reversed(self.previous):
-                tensor.copy_(values)
-            raise
+        return self._before_each_layer(self._set)
 
     @contextmanager
     def _before_each_layer(self, action: Callable[..., None]) -> Iterator[None]:
-        """Call ``action(name, layer, rule, first, args, kwargs)`` before each layer runs.
+        """Call ``action(layer, first, args, kwargs)`` before each layer runs.
 
         Inputs and results that are not finite are errors.
         """
-        layers = {name: layer for name, (layer, _) in self.layers.items()}
 
-        def check_and_act(name: str, first: Any, args: tuple[Any, ...], kwargs: Any) -> None:
-            layer, rule = self.layers[name]
+        def check_and_act(layer: NamedLayer, first: Any, args: Any, kwargs: Any) -> None:
             if isinstance(first, Tensor | tuple | list):
-                check_finite(first, f"layer {name} ({type(layer).__name__}) gets")
-            action(name, layer, rule, first, args, kwargs)
+                check_finite(first, f"layer {layer.name} ({type(layer.module).__name__}) gets")
+            action(layer, first, args, kwargs)
 
-        with before_each_layer(layers, check_and_act), ExitStack() as hooks:
+        with before_each_layer(self.layers.values(), check_and_act), ExitStack() as hooks:
             without_rule = [report.name for report in self.cannot_be_set]
-            for name in [*layers, *without_rule]:
+            for name in [*self.layers, *without_rule]:
                 layer = get_layer(self.model, name)
                 hooks.enter_context(layer.register_forward_hook(partial(_check_output, name)))
             yield
@@ -140,7 +129,7 @@ class LayerSetter:
 
         ``before`` and ``after`` are the effective ranks of the outputs of the layers.
         """
-        layers = {name: layer for name, (layer, rule) in self.layers.items() if rule.weights}
+        layers = [layer for layer in self.layers.values() if not layer.rule.is_container]
         not_reached = reports_of_idle_layers(layers, self.reports)
         reached = [
             replace(report, rank_before=before.get(name), rank_after=after.get(name))
@@ -148,61 +137,44 @@ class LayerSetter:
         ]
         return InitReport("gpca", (*reached, *not_reached, *self.cannot_be_set))
 
-    def _check(
-        self, name: str, layer: Any, rule: Rule, first: Any, args: tuple[Any, ...], kwargs: Any
-    ) -> None:
-        if not rule.is_container:
-            with suppress(LayerSkipped):
-                LinearPart(name, layer, rule, read_features(first))
-
-    def _set(
-        self, name: str, layer: Any, rule: Rule, first: Any, args: tuple[Any, ...], kwargs: Any
-    ) -> None:
-        if rule.is_container:
+    def _set(self, layer: NamedLayer, first: Any, args: tuple[Any, ...], kwargs: Any) -> None:
+        name = layer.name
+        if layer.rule.is_container:
             with suppress(LayerSkipped):
                 H = parts_of(read_features(first))[-1]
                 prefix = "" if name == MODEL_NAME else f"{name}."
                 self.container = _ContainerInput(prefix, H, self._basis_of_differences(H))
         elif name not in self.reports:  # a layer that runs again keeps its first weights
             try:
-                self.reports[name] = self._set_weights(name, layer, rule, first, args, kwargs)
+                self.reports[name] = self._set_weights(layer, first, args, kwargs)
             except LayerSkipped as error:
-                self.reports[name] = LayerReport(name, type(layer).__name__, reason=str(error))
+                self.reports[name] = layer.report(reason=str(error))
 
     def _set_weights(
-        self, name: str, layer: Any, rule: Rule, first: Any, args: tuple[Any, ...], kwargs: Any
+        self, layer: NamedLayer, first: Any, args: tuple[Any, ...], kwargs: Any
     ) -> LayerReport:
-        if name in self.skip:
+        if layer.name in self.skip:
             raise LayerSkipped("skipped on request")
-        if self.written & find_weights(layer, rule).keys():
+        if self.written & find_weights(layer).keys():
             raise LayerSkipped("shares its weights with a layer that was set before")
-        kind = type(layer).__name__
-        part = LinearPart(name, layer, rule, read_features(first), args, kwargs)
-        report = LayerReport(name, kind, part.in_channels, part.out_channels)
-        if name in self.outputs and self.head is None:
+        part = LinearPart(layer, read_features(first), args, kwargs)
+        report = layer.report(in_channels=part.in_channels, out_channels=part.out_channels)
+        is_output = layer.name in self.outputs
+        if is_output and self.head is None:
             return replace(report, reason="an output layer; head='ridge' sets it from labels")
-        biases, intercept = find_biases(layer, rule), None
-        if name in self.outputs and self.head is not None:
-            if not rule.is_linear:
-                raise InputError(
-                    f"head={self.head.regression!r} sets a linear output layer, but layer {name} "
-                    f"is a {kind}; add a linear layer after it or use head=None"
-                )
+        biases, intercept = find_biases(layer), None
+        if self.head is not None and (is_output or self._is_bottleneck(part, self.head)):
             biases.sort(key=lambda bias: bias.numel() != part.width)  # the first gets the intercept
             has_bias = bool(biases) and biases[0].numel() == part.width
-            F = part.aggregate(part.H)
-            values, intercept = self.head.fit(name, F, part.width, has_bias=has_bias)
-            values, intercept = values[None], intercept if has_bias else None
-            report = replace(report, is_set=True, reason=f"{self.head.regression} regression")
-        elif self.head is not None and self._is_bottleneck(layer, rule, part):
-            values, intercept = self._regression_weights(name, part, biases)
-            reason = f"{self.head.regression} regression, as it is too narrow for eigenvectors"
-            report = replace(report, is_set=True, reason=reason)
+            fit = self._fit_output if is_output else self._fit_bottleneck
+            weight, fitted_intercept = fit(part, self.head, has_bias=has_bias)
+            values, intercept = weight[None], fitted_intercept if has_bias else None
+            note = "" if is_output else ", as it is too narrow for eigenvectors"
+            report = replace(report, is_set=True, reason=f"{self.head.regression} regression{note}")
         else:
-            values, kept = self._eigenvector_weights(name, layer, rule, part)
+            values, kept = self._eigenvector_weights(part)
             biases = [] if self.spectrum == "paper" else biases
             report = replace(report, is_set=True, kept=kept)
-        self.previous += [(view, view.clone()) for view in (*part.weights.values(), *biases)]
         part.copy_(values)
         for bias in biases:
             bias.zero_()
@@ -211,44 +183,46 @@ class LayerSetter:
         self.written |= part.weights.keys()
         return report
 
-    def _is_bottleneck(self, layer: Any, rule: Rule, part: LinearPart) -> bool:
+    def _is_bottleneck(self, part: LinearPart, head: OutputHead) -> bool:
         """Whether a hidden layer has fewer directions than the labels have columns.
 
         The leading eigenvectors, which do not depend on the labels, would then lose classes.
         """
-        assert self.head is not None
-        n_outputs, n_rows = self.head.n_outputs, part.H.shape[0]
-        is_single = rule.is_linear and part.n_stacks == concatenated_heads(layer) == 1
-        is_narrow = (part.width + 1) // 2 < n_outputs <= part.width
+        module, rule = part.layer.module, part.layer.rule
+        is_single = rule.is_linear and part.n_stacks == concatenated_heads(module) == 1
+        is_narrow = (part.width + 1) // 2 < head.n_outputs <= part.width
         has_pairs = self.pairs and rule.pairs and self.spectrum != "paper"
-        return has_pairs and is_single and is_narrow and n_rows == len(self.head.y)
+        return has_pairs and is_single and is_narrow and part.H.shape[0] == len(head.y)
 
-    def _regression_weights(
-        self, name: str, part: LinearPart, biases: list[torch.nn.Parameter]
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the regression of the labels as weights of a hidden layer, and its intercept.
+    def _fit_output(self, part: LinearPart, head: OutputHead, *, has_bias: bool) -> Weights:
+        """Return the regression of the labels as weights of an output layer."""
+        name, module, rule = part.layer
+        if not rule.is_linear:
+            raise InputError(
+                f"head={head.regression!r} sets a linear output layer, but layer {name} is a "
+                f"{type(module).__name__}; add a linear layer after it or use head=None"
+            )
+        return head.fit(name, part.aggregate(part.H), part.width, has_bias=has_bias)
+
+    def _fit_bottleneck(self, part: LinearPart, head: OutputHead, *, has_bias: bool) -> Weights:
+        """Return the regression of the labels as weights of a hidden layer.
 
         The scores are followed by as many of their negatives as fit, and have size OUTPUT_SIZE.
         """
-        assert self.head is not None
-        has_bias = bool(biases) and biases[0].numel() == part.width
         F = part.aggregate(part.H)
-        fitted = self.head.fit(name, F, self.head.n_outputs, has_bias=has_bias)
+        fitted = head.fit(part.layer.name, F, head.n_outputs, has_bias=has_bias)
         scores = F.double().cpu().numpy() @ fitted.weight + fitted.intercept
         size = np.sqrt(np.mean(np.square(scores))) / OUTPUT_SIZE or 1.0
-        values, intercept = (
-            np.concatenate([block, -block], axis=-1)[..., : part.width] / size for block in fitted
-        )
-        return values[None], intercept if has_bias else None
+        blocks = (np.concatenate([block, -block], axis=-1) for block in fitted)
+        return Weights(*(block[..., : part.width] / size for block in blocks))
 
-    def _eigenvector_weights(
-        self, name: str, layer: Any, rule: Rule, part: LinearPart
-    ) -> tuple[np.ndarray, float]:
+    def _eigenvector_weights(self, part: LinearPart) -> tuple[np.ndarray, float]:
         """Return weights from the leading eigenvectors of H^T F, and the share of F they keep.
 
         The weights have shape (n_stacks, in_channels, width).
         """
-        tower, blocks = self.towers.get(layer, Tower()), concatenated_heads(layer)
+        name, module, rule = part.layer
+        tower, blocks = self.towers.get(module, Tower()), concatenated_heads(module)
         # Towers with the same input would otherwise all have the same weights, and so would stacks.
         index, count = (tower.index, tower.count) if tower.same_input else (0, part.n_stacks)
         around = self._container_of(name, part.H, tower)
@@ -261,10 +235,10 @@ class LayerSetter:
             )
             for stack in range(part.n_stacks)
         ])  # fmt: skip
-        aggregate = partial(self.aggregate, layer, part.aggregate)
+        aggregate = partial(self.aggregate, part)
         found = layer_eigenvectors(part.H, aggregate, C.shape[1], center=self.center, basis=basis)
         if pairs:
-            n_results = rule.results(layer)
+            n_results = rule.results(module)
             self.paired.add((part.width * n_results, blocks * n_results))
         if self.spectrum == "paper":
             gain = found.gain * part.gain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch_geometric.nn as pyg
@@ -107,19 +107,12 @@ def spog_init_(
 def _why_not_searched(runs: list[LayerWeights], output: Any, n_nodes: int) -> str:
     """Return the reason if SPoGInit is not defined for a model."""
     is_sequence = len({found.name for found in runs}) == len(runs) >= MIN_LAYERS
-    if not is_sequence or not all(isinstance(found.layer, pyg.GCNConv) for found in runs):
+    if not is_sequence or not all(isinstance(found.layer.module, pyg.GCNConv) for found in runs):
         return f"Xavier weights, as SPoGInit needs at least {MIN_LAYERS} layers, all GCNConv"
     shape = tuple(output.shape) if isinstance(output, Tensor) else ()
     if len(shape) != 2 or shape[0] != n_nodes or shape[1] < 2:
         return "Xavier weights, as SPoGInit needs outputs for at least two classes at every node"
     return ""
-
-
-class _Problem(NamedTuple):
-    """Random features and labels, for which the objective is evaluated."""
-
-    x: Tensor
-    y: Tensor
 
 
 class _Search:
@@ -145,38 +138,38 @@ class _Search:
     def run(self, n_steps: int, generator: torch.Generator) -> Tensor:
         """Return the scales with the smallest objective."""
         scales = torch.ones(len(self.layers), dtype=torch.float64)
-        target = self.variation(self.draw_problem(generator).x)
+        target = self.variation(self.draw_data(generator)[0])
         best, best_scales, since_best, size = torch.inf, scales, 0, STEP
         for step in range(n_steps):
-            problem = self.draw_problem(generator)
+            x, y = self.draw_data(generator)
             direction = torch.randn(len(scales), generator=generator, dtype=torch.float64)
-            value = self.objective(scales, problem, target)
+            value = self.objective(scales, x, y, target)
             since_best += 1
             if value < best:
                 best, best_scales, since_best = value, scales, 0
             if since_best >= PATIENCE:
                 break
-            change = self.objective(scales + DIFFERENCE * direction, problem, target) - value
+            change = self.objective(scales + DIFFERENCE * direction, x, y, target) - value
             scales = scales - size * torch.sign(change * direction)
             if step % DECAY_EVERY == 0:
                 size *= DECAY
         return best_scales
 
-    def draw_problem(self, generator: torch.Generator) -> _Problem:
+    def draw_data(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Return random features and labels."""
         x = torch.randn(self.shape, generator=generator, dtype=torch.float64)
-        return _Problem(x, torch.randint(self.n_classes, self.shape[:1], generator=generator))
+        return x, torch.randint(self.n_classes, self.shape[:1], generator=generator)
 
-    def objective(self, scales: Tensor, problem: _Problem, target: Tensor) -> float:
-        """Return the sum of the three terms for these scales."""
+    def objective(self, scales: Tensor, x: Tensor, y: Tensor, target: Tensor) -> float:
+        """Return the sum of the three terms for these scales, features and labels."""
         for layer, start, scale in zip(self.layers, self.start, scales.tolist(), strict=True):
             layer.copy_scaled_(start, scale)
         inputs: list[Tensor] = []
         weights = [self.layers[1].parameters[0], self.layers[-2].parameters[0]]
         record = self.weights.before_each_run(lambda _, H, *__: inputs.append(H.detach()))
         with torch.enable_grad(), record:
-            given = ModelInput(problem.x, self.edges, self.edge_weight, None)
-            output = run_model(self.model, given)
-            gradients = torch.autograd.grad(cross_entropy(output, problem.y), weights)
+            output = run_model(self.model, ModelInput(x, self.edges, self.edge_weight, None))
+            gradients = torch.autograd.grad(cross_entropy(output, y), weights)
         forward = inputs[1].norm() / inputs[-1].norm() - 1
         backward = gradients[0].norm() / gradients[1].norm() - 1
         variation = target - self.variation(inputs[-1])

@@ -68,7 +68,9 @@ def virgo_init_(
     with preserved_state(model), weights.recorded_runs() as runs:
         run_model(model, given)
     order = {found.name: found for found in runs}
-    convolutions = [found for found in order.values() if isinstance(found.layer, CONVOLUTIONS)]
+    convolutions = [
+        found for found in order.values() if isinstance(found.layer.module, CONVOLUTIONS)
+    ]
     variances = {}
     if convolutions:
         graph = to_graph(given.edge_index, given.edge_weight, given.x.shape[0])

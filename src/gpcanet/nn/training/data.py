@@ -20,6 +20,7 @@ from ...datasets import Dataset
 from ...errors import InputError, InputTypeError
 from ...graph import Graph
 from ...utils.labels import SPLIT
+from ...utils.messages import first_line
 from ..conv import GCNConv, GPCAConv, uses_ghost_edges
 from ..init.forward_pass import preserved_state
 from ..models import GPCANet
@@ -298,7 +299,6 @@ def translating_torch_errors(data: NodeData) -> Iterator[None]:
         if "memory" in str(error):
             raise
         n, d = data.x.shape
-        reason = str(error).splitlines()[0]
         raise InputError(
-            f"the model does not accept {n} nodes with {d} features: {reason}"
+            f"the model does not accept {n} nodes with {d} features: {first_line(error)}"
         ) from error

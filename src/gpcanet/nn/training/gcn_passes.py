@@ -11,7 +11,10 @@ where it is not zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,12 +26,11 @@ from torch_geometric.nn.dense.linear import Linear
 
 from ...linalg.parallel import parallel_rows, usable_cores
 from ..conv import GCNConv
-from ..dropout import Dropout, random_bits
+from ..dropout import LEVELS, Dropout, random_bits
 from ..models import GCN
 from ..propagation import GraphPropagation
 from ..tensors import is_sparse, to_numpy_or_scipy
 from .data import NodeData
-from .gcn_products import aggregate, linear, mask_gradient
 from .receptive_fields import positions, receptive_fields, submatrices
 
 #: Rows of a tile, whose activations and gradients stay in the L2 cache.
@@ -70,19 +72,21 @@ def _has_hooks(module: torch.nn.Module) -> bool:
     )
 
 
-class GCNPasses:
-    """Passes of a plain GCN over the nodes of a split.
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Let torch use one thread in a block; tiles are computed in threads instead."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
 
-    Parameters
-    ----------
-    model : GCN
-        A model for which ``is_plain_gcn`` holds.
-    data : NodeData
-        Features, graph and split; the features have the dtype of the model.
-    P : GraphPropagation
-        Propagation matrix of the graph, without ghost edges.
-    generator : torch.Generator, optional
-        Random numbers of dropout; None for the global ones of torch.
+
+class GCNPasses:
+    """Passes of a GCN for which ``is_plain_gcn`` holds, over the nodes of a split.
+
+    P has no ghost edges. Without a generator, dropout uses the global random numbers of torch.
     """
 
     def __init__(
@@ -228,6 +232,8 @@ class GCNPasses:
 
         Also returns the gradients of the weight of this layer and of the bias of the layer before.
         """
+        from .gcn_kernels import mask_gradient  # compiled by numba
+
         matrix, W = self.backward_matrices[layer], self.weights[layer]
         H, selection = self.activations[layer - 1], self.selections[layer]
         scale = self.dtype.type(1 / (1 - self.model.dropout.p) if self.stored_with_dropout else 1)
@@ -316,3 +322,54 @@ def _sum_tiles(tiles: dict[int, np.ndarray]) -> np.ndarray:
     for other in others:
         first += other
     return first
+
+
+# -- products, in one thread ------------------------------------------------------------
+
+
+def linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """x @ weight.T; in float32 by oneDNN, which uses AVX-512 on CPUs of all vendors."""
+    fast = _scripted_linear() if x.dtype == np.float32 else None
+    if fast is not None:
+        return fast(torch.from_numpy(x), torch.from_numpy(weight)).numpy()
+    with np.errstate(all="ignore"):  # a training that diverges is noticed by its loss
+        return x @ weight.T
+
+
+def _onednn_linear(x: Tensor, weight: Tensor) -> Tensor:
+    return torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
+
+
+@cache
+def _scripted_linear() -> Callable[[Tensor, Tensor], Tensor] | None:
+    """``_onednn_linear`` in TorchScript, which releases the GIL, unlike calls of ``torch.ops``.
+
+    The operator is not public; None if this version of torch does not have it.
+    """
+    if not torch.backends.mkldnn.is_available():
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return torch.jit.script(_onednn_linear)
+    except (AttributeError, RuntimeError):
+        return None
+
+
+def aggregate(
+    matrix: sp.csr_array,
+    begin: int,
+    end: int,
+    F: np.ndarray,
+    out: np.ndarray,
+    bias: np.ndarray | None = None,
+    p: float = 0.0,
+    bits: np.ndarray | None = None,
+) -> None:
+    """out <- rows of matrix @ F, or of dropout(relu(matrix @ F + bias)) with a bias."""
+    from . import gcn_kernels  # compiled by numba
+
+    gcn_kernels.aggregate(
+        matrix.indptr[begin : end + 1], matrix.indices, matrix.data, F,
+        bias, bits, np.uint32(round(p * LEVELS)), F.dtype.type(1 / (1 - p)), out,
+    )  # fmt: skip

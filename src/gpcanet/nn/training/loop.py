@@ -24,6 +24,7 @@ from ...utils.labels import SPLIT
 from ...utils.progress import report_progress
 from ...utils.training_result import TrainingResult
 from ..conv import storing_means
+from ..tensors import check_module
 from .checkpoint import (
     check_same,
     checkpoint_lock,
@@ -37,8 +38,7 @@ from .checkpoint import (
     write_checkpoint,
 )
 from .data import NodeData, densify_if_needed, initialize_lazy_layers, translating_torch_errors
-from .gcn_passes import GCNPasses, is_plain_gcn
-from .gcn_products import one_torch_thread
+from .gcn_passes import GCNPasses, is_plain_gcn, one_torch_thread
 from .partition import Batch, Batches
 from .settings import Settings
 
@@ -104,7 +104,6 @@ def train(
     lock = nullcontext() if path is None else checkpoint_lock(path)
     with lock, torch.random.fork_rng(devices):  # keeps the random state of the caller
         torch.manual_seed(settings.seed)
-        initialize_lazy_layers(model, nodes)
         loop = TrainingLoop(model, nodes, settings, path, to_json(notes or {}))
         try:
             return loop.run(
@@ -126,8 +125,7 @@ def check_settings(settings: Any) -> None:
 
 def check_model(model: Any) -> None:
     """Raise an error unless the model can be trained."""
-    if not isinstance(model, torch.nn.Module):
-        raise InputTypeError(f"model is a {type(model).__name__}; give a torch.nn.Module")
+    check_module(model)
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise InputError("the model has no parameter to train; unfreeze or add one")
     try:
@@ -140,19 +138,10 @@ def check_model(model: Any) -> None:
 
 
 class TrainingLoop:
-    """Training of one model.
+    """Training of one model, with a checkpoint at ``path``.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-    data : NodeData
-    settings : Settings
-    path : Path, optional
-        File of the checkpoint.
-    notes : dict, optional
-        See ``train``.
-    generator : torch.Generator, optional
-        Random numbers of dropout in a plain GCN; None for the global ones of torch.
+    Without a generator, dropout uses the global random numbers of torch. Only ``GCNPasses`` use a
+    generator.
     """
 
     def __init__(
@@ -165,6 +154,7 @@ class TrainingLoop:
         generator: torch.Generator | None = None,
     ) -> None:
         self.model, self.data, self.settings, self.path = model, data, settings, path
+        initialize_lazy_layers(model, data)
         self.whole_graph = Batch.of(model, data)
         self.passes = None
         if settings.parts == 1 and is_plain_gcn(model, data):

@@ -13,8 +13,7 @@ from ...linalg.parallel import parallel_map
 from ...utils.progress import report_progress
 from ...utils.training_result import TrainingResult
 from .data import NodeData, densify_if_needed
-from .gcn_passes import is_plain_gcn
-from .gcn_products import one_torch_thread
+from .gcn_passes import is_plain_gcn, one_torch_thread
 from .loop import TrainingLoop, check_model, check_settings
 from .settings import Settings
 

@@ -190,7 +190,7 @@ def build_initialized_model(
     if init != "gpca":
         return model, INITS[init](model, data.x, *edges, seed=seed)
     xavier_init_(model, data.x, *edges, seed=seed)  # for the output layer
-    layers = [name for name, (_, rule) in find_layers(model)[0].items() if not rule.is_container]
+    layers = [layer.name for layer in find_layers(model)[0].values() if not layer.rule.is_container]
     labels: dict[str, Any] = {}
     if head is not None:
         labels = {

@@ -8,6 +8,7 @@ import torch
 
 from ...errors import InputError
 from ...utils.checks import check_number
+from ...utils.messages import first_line
 from ..tensors import check_seed
 
 
@@ -59,13 +60,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
-        for name in ("epochs", "eval_every", "parts", "parts_per_batch", "patience", "seed"):
-            value = getattr(self, name)
-            if name == "patience" and value is None:
-                continue
-            if name != "seed":
-                check_number(name, value, 1, advice="give a whole number", integer=True)
-            object.__setattr__(self, name, int(value))  # JSON has no numpy integers
+        counts = ["epochs", "eval_every", "parts", "parts_per_batch"]
+        counts += [] if self.patience is None else ["patience"]
+        for name in counts:
+            check_number(name, getattr(self, name), 1, advice="give a whole number", integer=True)
+        for name in (*counts, "seed"):
+            object.__setattr__(self, name, int(getattr(self, name)))  # JSON has no numpy integers
         for name in ("lr", "weight_decay"):
             check_number(name, getattr(self, name), 0, advice="1e-3 and 5e-4 are usual")
             object.__setattr__(self, name, float(getattr(self, name)))
@@ -83,5 +83,6 @@ class Settings:
         try:
             return torch.empty(0, device=self.device).device
         except (RuntimeError, AssertionError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"device={self.device!r} cannot be used here: {reason}") from None
+            raise InputError(
+                f"device={self.device!r} cannot be used here: {first_line(error)}"
+            ) from None

@@ -331,6 +331,9 @@ FORMS = {
     "object text and '-1'": np.array(["a", "b", "-1", "a", "b", np.nan], object),
     "pandas' nullable integers": pd.Series([0, 1, None, 0, 1, -1], dtype="Int64"),
     "pandas' strings": pd.Series(["a", "b", None, "a", "b", ""], dtype="string"),
+    "pandas' nullable booleans": pd.Series([False, True, None] * 2, dtype="boolean"),
+    "integers of Arrow": pd.Series([0, 1, None, 0, 1, -1], dtype="int64[pyarrow]"),
+    "categorical integers": pd.Series([0, 1, None, 0, 1, None], dtype="category"),
     "a categorical": pd.Series(["a", "b", None, "a", "b", None], dtype="category"),
     "a masked array": np.ma.masked_array([0, 1, 9, 0, 1, 9], [False, False, True] * 2),
     "masked text": np.ma.masked_array(list("abzabz"), [False, False, True] * 2),
@@ -348,6 +351,8 @@ def test_all_types_of_labels_give_the_same_result(form):
     )
     model = GPCAClassifier().fit(X, FORMS[form], graph=graph)
     assert len(model.classes_) == 2
+    if "integers" in form or "booleans" in form:
+        assert model.classes_.dtype == (bool if "booleans" in form else np.int64)
     assert set(model.transduction_.tolist()) <= set(model.classes_.tolist())
 
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 import gpcanet
-from gpcanet import GPCA, GPCAClassifier, Graph
+from gpcanet import GPCA, GPCAClassifier, GPCARegressor, Graph
 from gpcanet.errors import UserError
 
 ADJACENCY = nx.to_numpy_array(nx.path_graph(5))
@@ -24,6 +24,7 @@ NAMED = Graph(ADJACENCY, node_ids=list("abcde"))
 X = np.random.default_rng(0).normal(size=(5, 3))
 PAIRS = [[0, 1], [1, 0]]
 TABLE = {"source": ["a", "b"], "target": ["b", "c"]}
+DATES = np.array(["2020-01-01", "2020-01-02", "NaT", "2020-01-04", "2020-01-05"], "M8[ns]")
 
 
 def with_entry(matrix, row, column, value, dtype=float):
@@ -59,6 +60,10 @@ def fit(features, y=None, **kwargs):
 
 def classifier(y=(0, 1, -1, 0, 1), *, validation=None, **params):
     return lambda: GPCAClassifier(**params).fit(X, y, graph=GRAPH, validation=validation)
+
+
+def regressor(y):
+    return lambda: GPCARegressor().fit(X, y, graph=GRAPH)
 
 
 def fitted():
@@ -273,10 +278,17 @@ FEATURES = [
     ("width of Z", lambda: fitted().inverse_transform(X), ValueError,
      r"Z has 3 columns, but the embedding has 2"),
     ("X of text", fit(np.array([["a", "b"]] * 3, object)), ValueError, r"convert .* float: 'a'"),
-    ("complex X", fit(X * 1j), ValueError, r"Complex data not supported"),
+    ("complex X", fit(X * 1j), ValueError, r"^Complex data not supported$"),
+    ("X of dates", fit(DATES[:, None]), TypeError, r"X has dates; convert them to numbers"),
+    ("a column of dates", fit(pd.DataFrame({"a": range(5), "when": DATES})), TypeError,
+     r"column 'when' of X has dates; convert them to numbers or drop the column"),
+    ("a column of durations",
+     fit(pa.table({"a": range(5), "age": DATES - DATES[0]})), TypeError,
+     r"column 'age' of X has durations; convert"),
     ("X without rows", fit(np.empty((0, 3))), ValueError, r"0 sample\(s\) .* minimum of 2"),
     ("X without features", fit(np.empty((3, 0))), ValueError, r"0 feature\(s\) .* minimum of 1"),
-    ("X of one dimension", fit(X[0]), ValueError, r"Expected 2D array, got 1D"),
+    ("X of one dimension", fit(X[0]), ValueError,
+     r"^Expected 2D array, got 1D array instead\. Reshape your data .* single sample\.$"),
     ("a table as graph", fit(X, graph=pd.DataFrame(TABLE)), TypeError,
      r"graph is a table; build Graph\.from_edges\(table\) first, and give X its node_ids"),
     ("graph not square", fit(X, graph=np.ones((5, 4))), ValueError,
@@ -293,6 +305,10 @@ LABELS_AND_NODES = [
     ("continuous y of a classifier", lambda: GPCAClassifier().fit(
         X, [0.5, 1.5, 2.2, 3.1, 0.1], graph=GRAPH), ValueError,
      r"Unknown label type: continuous; classes must be .*; use GPCARegressor to predict numbers"),
+    ("targets of dates", regressor(DATES), TypeError, r"y has dates; convert them to real numbers"),
+    ("a target of durations", regressor(pd.DataFrame({"a": range(5), "b": DATES - DATES[0]})),
+     TypeError, r"y has durations; convert them to real numbers"),
+    ("complex targets", regressor(np.arange(5) * 1j), TypeError, r"y has complex numbers; convert"),
     ("infinity in continuous y", fit(X, [0.5, 1, np.inf, 0, 1], graph=GRAPH), ValueError,
      r"y contains infinity at row 2, column 0; give finite numbers"),
     ("infinity in y", fit(X, [0, 1, np.inf, 0, 1], graph=GRAPH), ValueError,
@@ -334,9 +350,9 @@ CLASSIFIER = [
     ("class weights by name", classifier(class_weight="equal"), ValueError,
      r"class_weight='equal' must be None, 'balanced' or a dict"),
     ("unknown scaling", classifier(feature_scaling="z"), ValueError,
-     r"feature_scaling='z' must be one of 'auto', 'l2', 'none', 'tfidf'"),
+     r"feature_scaling='z' must be one of 'auto', 'l2', 'none', 'tfidf', 'standard'"),
     ("tf-idf of negative values", classifier(feature_scaling="tfidf"), ValueError,
-     r"feature_scaling='tfidf' needs X without negative values, .*; use 'l2' or 'none'"),
+     r"feature_scaling='tfidf' needs X without negative values, .*; use 'l2', 'standard' or"),
     ("C zero", classifier(C=0), ValueError, r"C=0 must be finite and at least 1e-12; use C='auto'"),
     ("C of text", classifier(C="best"), TypeError, r"C='best' must be a number; use C='auto'"),
     ("cv one", classifier(cv=1), ValueError, r"cv=1 must be at least 2; 5 is the default"),

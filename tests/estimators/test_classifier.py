@@ -212,6 +212,24 @@ def test_tfidf_of_sparse_counts(y, data):
     )
 
 
+def test_units_of_dense_columns_do_not_matter(data, y):
+    units = 10.0 ** np.linspace(-3, 3, 16)
+    fits = {}
+    for name, X in {"own": data.X, "other": data.X * units, "sparse": sp.csr_array(data.X)}.items():
+        model = GPCAClassifier().fit(X, y, graph=data.graph)
+        scalings = {member["feature_scaling"] for member in model.selected_}
+        fits[name] = np.mean(model.transduction_ == data.y), scalings
+    assert fits["own"][0] > 0.85
+    assert fits["other"][0] > 0.85  # 0.5 without "standard"
+    assert "standard" in fits["other"][1]
+    assert "standard" not in fits["own"][1] | fits["sparse"][1]
+    forced = GPCAClassifier(8, **{**FIXED, "feature_scaling": "standard"})
+    by_units = [
+        forced.fit(X, y, graph=data.graph).label_distributions_ for X in (data.X, data.X * units)
+    ]
+    np.testing.assert_allclose(*by_units, atol=1e-4)  # products in float32 and float64
+
+
 def test_predict_on_a_new_graph(data, y):
     other = block_model(150, 700, n_features=16, n_classes=4, seed=8)
     model = GPCAClassifier(8, **FIXED).fit(data.X, y, graph=data.graph)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from truth import random_features
 
-from gpcanet.estimators.feature_scaler import FeatureScaler
+from gpcanet.estimators.feature_scaler import ROWS, FeatureScaler, scale_ratio
 
 COUNTS = np.abs(random_features()).round()
 
@@ -32,3 +32,17 @@ def test_tfidf_equals_tfidf_transformer(make, dtype):
     assert found.dtype == dtype
     np.testing.assert_allclose(found.toarray(), expected, rtol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(expected, axis=1), 1, rtol=1e-6)
+
+
+def test_ratio_of_standard_deviations_in_several_batches():
+    X = np.random.default_rng(0).standard_normal((ROWS + 20, 4)) * [1, 100, 0.01, 0] + [
+        0,
+        1e6,
+        1,
+        3,
+    ]
+    stds = X.std(axis=0)[:3]
+    assert scale_ratio(X) == pytest.approx(stds.max() / stds.min(), rel=1e-6)
+    assert scale_ratio(np.ones((5, 2))) == 1.0
+    found = FeatureScaler("standard").fit(X).factors
+    np.testing.assert_allclose(found, [*1 / stds, 1], rtol=1e-6)

@@ -15,10 +15,15 @@ from ..utils.progress import report_progress
 from ._boosting import BoostedTrees
 from ._embeddings import EmbeddingGrid
 from ._node_statistics import NodeStatistics
+from .feature_scaler import scale_ratio
 from .heads import HEAD_TOL, RANKING_TOL, Head, fit_temperature, safe_log, with_temperature
 
 #: Values tried for feature_scaling="auto".
-FEATURE_SCALINGS = ("l2", "none", "tfidf")
+FEATURE_SCALINGS = ("l2", "none", "tfidf", "standard")
+
+#: Ratio of the standard deviations of two columns from which "standard" is tried. Below it, the
+#: other scalings are as accurate.
+DIFFERENT_SCALES = 10.0
 
 #: Values tried for normalize_embedding="auto".
 EMBEDDING_NORMS = (False, True)
@@ -82,15 +87,18 @@ def make_candidates(
     classifier: Any, X: Any, n_train: int, n_classes: int, *, has_edges: bool
 ) -> list[Candidate]:
     """All candidates that the parameters of a GPCAClassifier allow for X."""
-    scalings: tuple[str, ...] = FEATURE_SCALINGS
+    excluded = set()
+    if sp.issparse(X) or scale_ratio(X) < DIFFERENT_SCALES:
+        excluded.add("standard")
     lowest = (X.data if sp.issparse(X) else X).min(initial=0)
     if lowest < 0:
-        scalings = tuple(scaling for scaling in scalings if scaling != "tfidf")
+        excluded.add("tfidf")
         if classifier.feature_scaling == "tfidf":
             raise InputError(
                 f"feature_scaling='tfidf' needs X without negative values, but X has {lowest:g}; "
-                f"use 'l2' or 'none'"
+                f"use 'l2', 'standard' or 'none'"
             )
+    scalings = tuple(scaling for scaling in FEATURE_SCALINGS if scaling not in excluded)
 
     def values(parameter: str, tried: tuple[Any, ...]) -> tuple[Any, ...]:
         value = getattr(classifier, parameter)

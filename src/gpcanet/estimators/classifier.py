@@ -45,9 +45,10 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
         features, and all solves to a tolerance of 1e-3.
     n_members : int, default=10
         Number of candidates whose probabilities are averaged; 1 selects the best one.
-    feature_scaling : {"auto", "l2", "none", "tfidf"}, default="auto"
-        Scaling of the rows of X: to unit norm, none, or tf-idf for counts (tried only if X has no
-        negative values).
+    feature_scaling : {"auto", "l2", "none", "tfidf", "standard"}, default="auto"
+        Scaling of X: rows to unit norm, none, tf-idf for counts (tried only if X has no negative
+        values), or columns to unit variance (tried only if X is dense and the standard deviations
+        of its columns differ by a factor of 10 or more).
     normalize_embedding : bool or "auto", default="auto"
         Whether to scale the rows of the embedding to unit norm.
     C : float or "auto", default="auto"

@@ -26,15 +26,22 @@ class LabelWarning(UserWarning):
 
 @contextmanager
 def as_user_errors() -> Iterator[None]:
-    """Convert errors of scikit-learn's input checks to UserErrors."""
+    """Convert errors of scikit-learn's input checks to UserErrors of one line."""
     try:
         yield
     except UserError:
         raise
-    except ValueError as error:
-        raise InputError(" ".join(str(error).split())) from None
-    except TypeError as error:
-        raise InputTypeError(" ".join(str(error).split())) from None
+    except (ValueError, TypeError) as error:
+        kind = InputError if isinstance(error, ValueError) else InputTypeError
+        raise kind(_without_values(str(error))) from None
+
+
+def _without_values(message: str) -> str:
+    """A message of scikit-learn on one line, without the array that some contain."""
+    before, separator, array = message.partition(":\narray=")
+    if separator:  # the array is followed by advice
+        message = f"{before}. {array.rpartition('].')[2]}"
+    return " ".join(message.partition("\n[")[0].split())
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) -> Any:
@@ -92,11 +99,17 @@ def match_rows(X: Any, y: Any, graph: Any) -> tuple[Graph, Any]:
 
 def _check_columns(X: Any) -> None:
     """Raise if a column of a table is not numeric."""
+    if (what := _dates_in(X)) is not None:
+        raise InputTypeError(f"X has {what}; convert them to numbers")
     names = getattr(X, "column_names", getattr(X, "columns", None))
     if names is None or not hasattr(X, "__getitem__"):
         return
     for name in dict.fromkeys(names):  # X[name] has all columns of that name
         values = np.asarray(X[name])
+        if (what := _dates_in(values)) is not None:
+            raise InputTypeError(
+                f"column {name!r} of X has {what}; convert them to numbers or drop the column"
+            )
         for value in [] if values.dtype.kind in "biuf" else values.ravel().tolist():
             try:
                 float(np.nan if value is None else value)
@@ -105,6 +118,11 @@ def _check_columns(X: Any) -> None:
                     f"column {name!r} of X holds {value!r}, not numbers; drop it, or encode it as "
                     f"numbers (sklearn.preprocessing.OneHotEncoder)"
                 ) from None
+
+
+def _dates_in(values: Any) -> str | None:
+    """ "dates" or "durations" if an array holds these; numpy would convert them to integers."""
+    return {"M": "dates", "m": "durations"}.get(getattr(values, "dtype", np.dtype("O")).kind)
 
 
 def check_finite(X: Any, *, allow_nan: bool = False) -> None:
@@ -142,6 +160,8 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if isinstance(y, np.ma.MaskedArray):
         y = y.tolist()  # a masked label becomes None
+    if hasattr(y, "astype") and not isinstance(getattr(y, "dtype", np.dtype("O")), np.dtype):
+        y = y.astype(object)  # scikit-learn would convert pandas' integers that may be missing
     if isinstance(y, list | tuple) and any(isinstance(label, str) for label in y):
         y = id_array(y)  # numpy would turn the -1 of ["a", -1] into text
     if is_indicator_matrix(y):
@@ -187,7 +207,13 @@ def is_indicator_matrix(y: Any) -> bool:
     return len(shape) == 2 and shape[1] > 1
 
 
-def _check_no_text(y: Any) -> None:
+def _check_numbers(y: Any) -> None:
+    """Raise if targets are text, dates, durations or complex numbers."""
+    columns = [y[name] for name in y.columns] if hasattr(y, "columns") else [y]
+    for column in map(np.asarray, columns):
+        what = _dates_in(column) or ("complex numbers" if column.dtype.kind == "c" else None)
+        if what is not None:
+            raise InputTypeError(f"y has {what}; convert them to real numbers")
     values = np.asarray(y)
     if values.dtype.kind in "OUS":
         text = next((value for value in values.ravel() if isinstance(value, str)), None)
@@ -208,7 +234,7 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
         y = np.ma.filled(y.astype(np.float64), np.nan)
     if sp.issparse(y):
         y = y.toarray()
-    _check_no_text(y)
+    _check_numbers(y)
     if hasattr(y, "to_numpy"):  # pandas' own missing values become NaN
         y = y.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(y, "iloc") else y.to_numpy()
     with as_user_errors():

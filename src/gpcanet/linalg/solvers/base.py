@@ -15,7 +15,7 @@ from ..operators.half_precision import HalfPropagation
 from ..operators.propagation import Propagation
 from .chebyshev import chebyshev
 from .conjugate_gradient import conjugate_gradient
-from .direct import Factorization, factorizes_well
+from .direct import SMALL_NODES, Factorization, factorizes_well
 from .fixed_point import fixed_point, fixed_point_steps
 from .refinement import MixedPrecision, MixedSolution, Solve, is_large_block, refine
 from .system import System
@@ -231,7 +231,10 @@ class Solver:
         allowed = 4 * HALF_ERROR * (1 + self.alpha) if self.half else self.tol
         if residual <= allowed:  # false for NaN
             return
-        advice = "raise max_iter" if n_iter >= self.max_iter else "use float64 features"
+        advice = "use float64 features"
+        if n_iter >= self.max_iter:
+            is_small = self._system.P.n_nodes <= SMALL_NODES
+            advice = "use solver='direct'" if is_small else "raise max_iter"
         warnings.warn(
             f"solver {self.method!r} stopped after {n_iter} iterations (max_iter={self.max_iter}) "
             f"with relative residual {residual:.1e}, tol={self.tol:.1e}; {advice} or loosen tol",

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from properties import examples
@@ -12,7 +13,7 @@ from test_store import IDS, make_dataset
 from truth import random_targets
 
 from gpcanet import GPCA as LocalGPCA
-from gpcanet import load_model, save_model
+from gpcanet import Graph, load_model, save_model
 from gpcanet.datasets import Dataset
 from gpcanet.distributed import GPCA
 from gpcanet.distributed.writing import write_dataset
@@ -138,6 +139,19 @@ def test_the_model_can_be_saved(client, tmp_path):
     Z = local.fit_transform(data.X, data.visible_labels(validation=False), graph=data.graph)
     again = load_model(tmp_path / "m.safetensors").transform(data.X, graph=data.graph)
     np.testing.assert_allclose(again, Z, atol=1e-5)
+
+
+def test_the_local_model_knows_its_graph_in_the_precision_of_the_user(client, tmp_path):
+    data = replace(make_dataset("weighted", dtype=np.float32), feature_names=None)
+    weights = np.random.default_rng(0).random(len(data.graph.indices)) + 0.1
+    adjacency = sp.csr_array((weights, data.graph.indices, data.graph.indptr))
+    graph = Graph(adjacency.maximum(adjacency.T), node_ids=data.graph.node_ids)
+    assert np.any(graph.weights != graph.weights.astype(np.float32))
+    _, model = run(client, replace(data, graph=graph), tmp_path, n_components=2, beta=0.3)
+    local = LocalGPCA(2, beta=0.3)
+    Z = local.fit_transform(data.X, data.visible_labels(validation=False), graph=graph)
+    found = model.to_local().transform(data.X, graph=graph)
+    np.testing.assert_allclose(found, Z, atol=1e-4)  # float32; 0.3 without the ghost edges
 
 
 def test_fewer_columns_per_task_and_a_memory_limit(client, tmp_path):

@@ -196,6 +196,19 @@ def test_graphs_without_edges_are_equal_but_not_the_same():
     assert Graph.from_edge_index(path).is_same(Graph.from_edge_index(path))
 
 
+def test_weights_are_the_same_in_the_lower_of_two_precisions():
+    path = [[0, 1], [1, 0]]
+    exact = Graph.from_edge_index(path, [0.1, 0.1])
+    weights = exact.weights.astype(np.float32)
+    rounded = Graph.from_csr(exact.indptr, exact.indices, weights, validate=False)
+    assert rounded.weights.dtype == np.float32
+    assert exact.is_same(rounded)
+    assert rounded.is_same(exact)
+    assert exact != rounded
+    assert not exact.is_same(Graph.from_edge_index(path, [0.1 + 1e-9] * 2))
+    assert not exact.is_same(Graph.from_edge_index(path))
+
+
 # -- union ------------------------------------------------------------------------------------
 
 

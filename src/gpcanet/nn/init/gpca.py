@@ -202,8 +202,8 @@ def _check_single_output(outputs: set[str], head: OutputHead) -> None:
     if len(outputs) != 1:
         found = f"the output layers {' and '.join(sorted(outputs))}" if outputs else "none"
         raise InputError(
-            f"head={head.regression!r} sets one output layer, but the model has {found}; use "
-            f"head=None"
+            f"head={head.regression!r} sets one output layer, but the model has {found}; add a "
+            f"linear layer that returns the scores, or use head=None"
         )
 
 

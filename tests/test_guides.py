@@ -10,9 +10,12 @@ import scipy.sparse as sp
 import sklearn
 from guide_blocks import ROOT, check_outputs, code_blocks, commands, run_commands, run_page
 from own_files import make_source, write_edges, write_features, write_labels
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from typer.testing import CliRunner
 
+from gpcanet import GPCAClassifier, Graph
 from gpcanet.datasets import block_model
 from reproduction.__main__ import app as reproduction_app
 
@@ -125,7 +128,7 @@ def accuracy(predicted, names, truth):
 
 def test_examples_with_tables_classify_the_unlabelled_nodes(tables, routing):
     names, truth = tables
-    (_, first), (_, second) = code_blocks("docs/guide-tables.md", "python")
+    (_, first), (_, second), (_, third) = code_blocks("docs/guide-tables.md", "python")
     exec(first, names)
     assert accuracy(names["model"].transduction_, names, truth) > 0.9
     ratios = names["gpca"].explained_variance_ratio_
@@ -138,3 +141,22 @@ def test_examples_with_tables_classify_the_unlabelled_nodes(tables, routing):
     assert names["search"].best_score_ > 0.8
     with pytest.raises(ValueError, match="was fitted with a graph"):
         names["search"].predict(names["X"])
+    exec(third, names)
+    assert names["search"].best_score_ > 0.8
+
+
+def test_what_cannot_pass_the_graph_to_predict_is_as_the_guide_says(tables, routing):
+    names, truth = tables
+    X = names["features_df"]
+    y = truth.loc[X.index]
+    model = GPCAClassifier(alpha=1, feature_scaling="none", C=1.0)
+    graph = Graph.from_edges(names["edges_df"], nodes=X.index)
+    metadata = {"graph": graph, "nodes": np.arange(len(X))}
+    grid = {"param_grid": {"alpha": [1]}, "cv": 2, "error_score": "raise"}
+    for call in (
+        lambda: GridSearchCV(model, scoring="f1_macro", **grid).fit(X, y, **metadata),
+        lambda: cross_val_predict(model, X, y, cv=2, params=metadata),
+        lambda: CalibratedClassifierCV(model, cv=2).fit(X, y, **metadata),
+    ):
+        with pytest.raises(ValueError, match="instead of a named scorer use scoring=lambda"):
+            call()

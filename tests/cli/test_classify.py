@@ -310,6 +310,11 @@ def test_saved_classifier_is_evaluated_on_other_files(gpcanet, blocks):
     shown = gpcanet("classify", *other, "--model", "m.safetensors").out
     assert "on 36 labelled nodes, which may include training nodes of the model\n" in shown
     assert "held-out" not in shown
+    parts = np.resize(["train", "test"], 36)
+    table = read_table(other[1])
+    write({name: table[name] for name in table.column_names} | {"split": parts}, other[1])
+    shown = gpcanet("classify", *other, "--model", "m.safetensors").out
+    assert "on 18 test nodes of the split\n" in shown
     assert gpcanet("classify", *other, "--model", "m.safetensors", "--ignore", "label").code == 0
 
 

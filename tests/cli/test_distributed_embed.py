@@ -93,7 +93,7 @@ def test_a_plan(gpcanet, scheduler):
     assert values["solves"] == 2
     assert values["worker_bytes"] > 300 * 2**20
     ended = gpcanet(*run, "--memory-limit", "1MiB", "--quiet")
-    assert ended.complaint == "--memory-limit 1 MiB is too small for a worker; use at least 301 MiB"
+    assert ended.complaint == "--memory-limit 1MiB is too small for a worker; use at least 301 MiB"
     assert names_here() == ["store"]
 
 

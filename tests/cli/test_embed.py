@@ -319,9 +319,9 @@ def test_embedding_is_the_same_within_a_memory_limit(gpcanet, monkeypatch):
     again = gpcanet(
         "embed", *files, "--model", "m.safetensors", "-o", "y.npz", "--memory-limit", "1MiB", "-q"
     )
-    assert again.complaint == (
-        "--memory-limit 1 MiB is too small for this fit; use at least 41 MiB"
-    )
+    assert again.complaint == "--memory-limit 1MiB is too small for this fit; use at least 41 MiB"
+    again = gpcanet("embed", *files, "-o", "y.npz", "--memory-limit", "1KiB", "-q")
+    assert again.complaint.startswith("--memory-limit 1KiB is too small for this fit; use at least")
 
 
 def test_half_precision_equals_the_estimator(gpcanet):

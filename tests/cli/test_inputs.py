@@ -186,6 +186,21 @@ def test_parts_of_an_h5ad_file(gpcanet, cells, options, features):
     assert found.obs_names.tolist() == cells.obs_names.tolist()
 
 
+def test_an_embedding_replaces_all_parts_of_an_earlier_one(gpcanet, cells):
+    import anndata
+
+    from gpcanet.integrations.anndata import gpca
+
+    for name in ("X_gpca", "another"):
+        gpca(cells, 3, neighbors_key="spatial_connectivities", key_added=name)
+    cells.write_h5ad("cells.h5ad")
+    assert gpcanet("embed", "-f", "cells.h5ad", "-k", 2, "-o", "out.h5ad").code == 0
+    found = anndata.read_h5ad("out.h5ad")
+    assert found.obsm["X_gpca"].shape == (36, 2)
+    assert list(found.varm) == ["another"]
+    assert sorted(found.uns) == ["another", "kept"]
+
+
 def test_other_graphs_are_named(gpcanet, cells):
     cells.obsp["connectivities"] = sp.identity(36, format="csr")[::-1]
     cells.write_h5ad("cells.h5ad")

@@ -89,6 +89,9 @@ def test_classify_writes_predictions_of_the_new_nodes(gpcanet):
     result = json.loads(ended.out)
     assert result["nodes"] == 3
     assert result["report"]["n_nodes"] == 1
+    # The model knows its training nodes, and this is none of them.
+    shown = gpcanet("classify", *options).out
+    assert " % on 1 labelled node\n" in shown
     table = pd.read_csv("y.csv")
     assert table["id"].tolist() == NEW
     graph, X = extended(old, edges, new, links)

@@ -430,6 +430,12 @@ def divided(files):
     return files.same(files.embed(features=parts), files.embed())
 
 
+def feature_called_split(files):
+    features = files.csv(X.assign(split=1.5), "split.csv", index_label="id", index=True)
+    files.same(files.embed("--ignore", "split", features=features), files.embed())
+    return outcome(files.embed(features=features))
+
+
 def output_is_input(files):
     before = files.features.read_bytes()
     ended = files.gpcanet(
@@ -515,6 +521,10 @@ COMMAND = {
     "a column next to the id": lambda f: outcome(f.embed(features=f.csv(
         X.assign(user_id=range(N)), "user.csv", index_label="id", index=True)),
         "'user_id' is a feature, although"),
+    "a feature is called `label`": lambda f: outcome(f.embed("--label", "b", features=f.csv(
+        X.assign(b=[*"uv"] * (N // 2), Labels=1.5), "names.csv", index_label="id", index=True)),
+        "column 'Labels' is not used as a feature, because its name is that of a label"),
+    "a feature is called `split`": feature_called_split,
     "a saved model gets": other_columns,
     "the output is one of": output_is_input,
 }  # fmt: skip

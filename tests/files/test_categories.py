@@ -103,3 +103,6 @@ def test_too_many_categories_and_other_files_are_refused(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(3))
     with pytest.raises(DataError, match="has no column 'kind' to encode; it is not a table"):
         load(tmp_path / "x.npy", one_hot=["kind"])
+    (tmp_path / "x").write_bytes(b"id,kind\n")
+    with pytest.raises(DataError, match="not one without a suffix; add its suffix, or use - for"):
+        load(tmp_path / "x", one_hot=["kind"])

@@ -79,7 +79,7 @@ def test_split_column_in_the_labels(tmp_path):
         ),
         (
             "id,label,split\nx,r,0\n",
-            r"line 2: '0' in column 'split' must be train, validation, test",
+            r"empty; rename the column if it is a feature, or leave it out \(--ignore split\)$",
         ),
         ("id,label\nx,1.5\ny,2\n", r"labels\.csv: column 'label' contains fractions"),
         (parquet(id=["x"], label=[datetime.date(2020, 1, 1)]), r"column 'label' has type date32"),

@@ -212,12 +212,20 @@ BAD = {
     "no such mask": (None, {"mask_var": "hvg"}, r"adata has no var\['hvg'\]; it has no columns"),
     "mask of another length": (None, {"mask_var": [True]}, r"one boolean for each of 6 genes"),
     "mask of numbers": (None, {"mask_var": [1] * GENES}, "one boolean for each of 6 genes"),
+    "mask with missing values": (
+        None, {"mask_var": pd.array([True, None, *[False] * (GENES - 2)], "boolean")},
+        "^1 of 6 values of mask_var are missing; set them$"),
+    "mask of var with missing values": (
+        lambda adata: adata.var.insert(0, "hvg", pd.array([None, *[True] * 5], "boolean")),
+        {"mask_var": "hvg"}, "^1 of 6 values of mask_var are missing"),
     "empty mask": (None, {"mask_var": [False] * GENES}, "mask_var selects no gene"),
     "mask of a representation": (
         lambda adata: adata.obsm.__setitem__("X_pca", adata.X),
         {"use_rep": "X_pca", "mask_var": [True] * GENES}, "mask_var selects columns of X"),
     "too many components": (None, {"n_comps": 7}, "^n_comps=7 must be"),
     "negative alpha": (None, {"alpha": -1}, "^alpha=-1 must be"),
+    "no labels": (
+        None, {"beta": 0.2}, "^beta=0.2 needs labels; pass label_key, a column of obs$"),
     "missing value": (
         lambda adata: adata.X.__setitem__((3, 2), np.nan), {}, "NaN"),
     "no features": (lambda adata: setattr(adata, "X", None), {}, "adata has no features; set X"),

@@ -87,6 +87,7 @@ def demo(
 def embed(
     data: o.Input,
     settings: m.EmbedSettings,
+    scaling: m.Scaling,
     files: ModelFiles,
     cluster: ClusterOptions,
     display: o.Display,
@@ -101,7 +102,7 @@ def embed(
     """
     from .embed import run
 
-    run(display.console(), data, settings, files, cluster)
+    run(display.console(), data, settings, scaling, files, cluster)
 
 
 @add_command(app)
@@ -178,6 +179,7 @@ def train(
     network: m.NetworkSettings,
     propagation: m.PropagationSettings,
     training: m.TrainingSettings,
+    scaling: m.Scaling,
     files: TrainingFiles,
     display: o.Display,
 ) -> None:
@@ -189,7 +191,7 @@ def train(
     """
     from .train import run
 
-    run(display.console(), data, network, propagation, training, files)
+    run(display.console(), data, network, propagation, training, scaling, files)
 
 
 @datasets_app.command("list")

@@ -30,6 +30,7 @@ from .options import Input
 from .output_options import ModelFiles
 from .reports import CLASS_METRICS, ClassificationReport
 from .saved_models import (
+    evaluated_nodes,
     is_network_file,
     load_estimator,
     load_for_model,
@@ -95,15 +96,15 @@ def _apply_saved_model(
         categories = categories_of_features(network.feature_names)
         dataset = data.load(console, categories=categories)
         classes, probabilities = predict_by_network(network, dataset, console)
+        training = None
         details: dict[str, Any] = {"network": network.notes}
     else:
         model = load_estimator(path, GPCAClassifier, files.memory_limit)
         dataset, X, place = load_for_model(model, data, console)
         with console.phase("predicting"):
             probabilities = model.predict_proba(X, **place)
-        classes, details = model.classes_, _selected(model)
-    nodes = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
-    description = "labelled nodes, which may include training nodes of the model"
+        classes, details, training = model.classes_, _selected(model), model.training_nodes_
+    nodes, description = evaluated_nodes(dataset, "labelled nodes", training)
     report = _evaluate(dataset, classes, probabilities, nodes, description, metric)
     with console.phase("writing"):
         _write(data, dataset, files, classes, probabilities)

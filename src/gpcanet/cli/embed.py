@@ -11,7 +11,7 @@ from ..estimators.gpca import GPCA
 from ..files import write_embedding
 from .cluster_options import ClusterOptions
 from .console import Console
-from .method_options import EmbedSettings
+from .method_options import EmbedSettings, Scaling
 from .models import (
     check_labelled,
     choose_memory_limit,
@@ -23,16 +23,21 @@ from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
 from .saved_models import load_estimator, load_for_model
+from .scaling import check_scaling, scale_features
 
 
 def run(
     console: Console,
     data: Input,
     settings: EmbedSettings,
+    scaling: Scaling,
     files: ModelFiles,
     cluster: ClusterOptions,
 ) -> None:
     cluster.check(data)
+    check_scaling(scaling, files)
+    if scaling.standardize and (cluster.is_distributed or cluster.store is not None):
+        raise InputError("--standardize is for data in memory; leave it out, or scale the files")
     if not cluster.plan:
         files.check_any()
     if cluster.is_distributed:
@@ -40,7 +45,8 @@ def run(
 
         run_distributed(console, data, parameters_of(settings), files, cluster)
         return
-    files.check_model_files(data, given_names(settings))
+    of_new_models = [*given_names(settings), *(["--standardize"] if scaling.standardize else [])]
+    files.check_model_files(data, of_new_models)
     if files.model is not None:
         model = load_estimator(files.model, GPCA, files.memory_limit)
         if cluster.store is not None:
@@ -48,7 +54,10 @@ def run(
         dataset, X, place = load_for_model(model, data, console)
     else:
         model = new_estimator(GPCA, parameters_of(settings), files)
-        dataset = data.load(console) if cluster.store is None else _load_store(cluster.store)
+        if cluster.store is None:
+            dataset = scale_features(console, data, data.load(console), scaling)
+        else:
+            dataset = _load_store(cluster.store)
         model.set_params(memory_limit=choose_memory_limit(console, model, dataset))
         if model.beta:
             check_labelled(dataset)

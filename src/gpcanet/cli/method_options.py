@@ -67,6 +67,18 @@ class EmbedSettings(GPCASettings):
 
 
 @dataclass(frozen=True)
+class Scaling:
+    """Scaling of the features for embed and train."""
+
+    standardize: bool = option(
+        METHOD,
+        "--standardize",
+        default=False,
+        help="Scale each column of the features to unit variance; not with --save-model.",
+    )
+
+
+@dataclass(frozen=True)
 class ClassifySettings(GPCASettings):
     """Settings of GPCAClassifier."""
 

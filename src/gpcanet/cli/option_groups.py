@@ -32,7 +32,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Replace every parameter that is a dataclass by one option per field.
 
     Typer reads the new signature; the command receives the dataclasses. If the command raises a
-    ParameterError about one of the fields, the error names the option instead.
+    ParameterError about one of the fields, the error names the option instead, and quotes a size
+    such as 1KiB as it was typed.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -59,7 +60,10 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
             if error.parameter not in names:
                 raise
             option = names[error.parameter]
-            raise InputError(f"{option} {error.value} {error.reason}") from error
+            given = [getattr(group, error.parameter, None) for group in arguments.values()]
+            typed = next((value for value in given if isinstance(value, str)), None)
+            value = error.value if typed is None or error.value == repr(typed) else typed
+            raise InputError(f"{option} {value} {error.reason}") from error
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

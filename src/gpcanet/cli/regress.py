@@ -27,7 +27,7 @@ from .option_groups import given_names, given_options
 from .options import Input
 from .output_options import ModelFiles
 from .reports import NUMBER_METRICS, RegressionReport
-from .saved_models import load_estimator, load_for_model
+from .saved_models import evaluated_nodes, load_estimator, load_for_model
 
 HELD_OUT_NODES = "nodes with held-out values"
 
@@ -113,10 +113,9 @@ def _apply_saved_model(
     with console.phase("predicting"):
         predicted = model.predict(X, **place)
     targets = _targets(dataset)
-    nodes = dataset.test if len(dataset.test) else np.flatnonzero(dataset.y >= 0)
+    nodes, description = evaluated_nodes(dataset, "nodes with values", model.training_nodes_)
     report = None
     if len(nodes):
-        description = "nodes with values, which may include training nodes of the model"
         mean = float(np.mean(targets[nodes]))
         report = RegressionReport(targets[nodes], predicted[nodes], mean, description, metric)
     with console.phase("writing"):

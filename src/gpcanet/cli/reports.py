@@ -178,7 +178,7 @@ class ClassificationReport:
         headline = Text.assemble(
             (first, "bold"),
             (f"accuracy {100 * self.accuracy:.1f} %", "bold"),
-            f" on {len(self.truth):,} {self.description}\n"
+            f" on {_count_nodes(self.truth, self.description)}\n"
             f"(95 % interval {low:.1f} to {high:.1f}; largest class alone: "
             f"{100 * self.largest_class:.1f} %)\n",
             f"expected calibration error {100 * self.calibration_error:.1f} %\n",
@@ -264,9 +264,15 @@ class RegressionReport:
             table.add_row(name, _shown(self.scores[name]), _shown(self.scores_of_mean[name]))
         headline = Text.assemble(
             (f"{self.metric} {_shown(self.scores[self.metric])}", "bold"),
-            f" on {len(self.truth):,} {self.description}\n",
+            f" on {_count_nodes(self.truth, self.description)}\n",
         )
         return Group(headline, table)
+
+
+def _count_nodes(truth: np.ndarray, description: str) -> str:
+    """The number of evaluated nodes with their description, whose first "nodes" is the noun."""
+    shown = description.replace("nodes", "node", 1) if len(truth) == 1 else description
+    return f"{len(truth):,} {shown}"
 
 
 def _shown(score: float | None) -> str:

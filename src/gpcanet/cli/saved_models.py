@@ -17,6 +17,7 @@ from ..estimators.classifier import GPCAClassifier
 from ..estimators.gpca import GPCA
 from ..estimators.regressor import GPCARegressor
 from ..estimators.serialization import NETWORK, Estimator, load_model
+from ..estimators.training_nodes import TrainingNodes
 from ..files.categories import categories_of_features
 from ..utils.tensor_file import stated_kind
 from .console import Console
@@ -115,6 +116,22 @@ def load_for_model(
         with console.phase("filling in missing features"):
             X = fill_new_nodes(X, training, console, **place)
     return dataset, X, place
+
+
+def evaluated_nodes(
+    dataset: Dataset, noun: str, training: TrainingNodes | None = None
+) -> tuple[np.ndarray, str]:
+    """The nodes whose labels are compared with the predictions of a model, and their description.
+
+    Without a split they may be nodes that the model was fitted on, unless it knows the ids of all.
+    """
+    if len(dataset.test):
+        return dataset.test, "test nodes of the split"
+    nodes = np.flatnonzero(dataset.y >= 0)
+    own, known = dataset.graph.node_ids, None if training is None else training.graph.node_ids
+    if own is not None and known is not None and set(known.tolist()).isdisjoint(own[nodes]):
+        return nodes, noun
+    return nodes, f"{noun}, which may include training nodes of the model"
 
 
 def select_columns(

@@ -14,13 +14,14 @@ from ..files import write_predictions
 from ..utils.available_memory import available_bytes
 from ..utils.checks import check_choice
 from .console import Console
-from .method_options import NetworkSettings, PropagationSettings, TrainingSettings
+from .method_options import NetworkSettings, PropagationSettings, Scaling, TrainingSettings
 from .models import check_labelled, show_report
 from .option_groups import given_options, option_names
 from .options import Input
 from .output_options import TrainingFiles
 from .reports import ClassificationReport
 from .saved_models import explaining_missing_packages
+from .scaling import check_scaling, scale_features
 
 
 def run(
@@ -29,8 +30,10 @@ def run(
     network: NetworkSettings,
     propagation: PropagationSettings,
     training: TrainingSettings,
+    scaling: Scaling,
     files: TrainingFiles,
 ) -> None:
+    check_scaling(scaling, files)
     files.check_training_files(data)
     with explaining_missing_packages():
         from ..nn.serialization import save_model
@@ -41,7 +44,7 @@ def run(
         from ..nn.training.settings import Settings
     settings = Settings(**given_options(training))
     model_settings = _model_settings(network, propagation)
-    dataset = data.load(console)
+    dataset = scale_features(console, data, data.load(console), scaling)
     check_labelled(dataset)
     if not dataset.has_split:
         dataset = hold_out(dataset, settings.seed, test=TEST_SHARE, validation=VALIDATION_SHARE)

@@ -56,9 +56,15 @@ def check_graph(
         Fitted estimator; its ``n_nodes_in_`` and ``matched_by_id_`` are compared.
     """
     if fitted is not None and fitted.n_nodes_in_ is not None and graph is None:
+        hint = ""
+        if hasattr(fitted, "predict"):
+            hint = (
+                "; scikit-learn does not pass it to predict, so instead of a named scorer use "
+                "scoring=lambda e, X, y: ... e.predict(X, graph=graph)"
+            )
         raise InputError(
             f"this {type(fitted).__name__} was fitted with a graph; pass graph= here, too "
-            f"(graph=Graph.without_edges({n_rows}) for rows without edges)"
+            f"(graph=Graph.without_edges({n_rows}) for rows without edges){hint}"
         )
     is_networkx = hasattr(graph, "is_directed")
     graph = as_graph(graph, None if nodes is not None else n_rows)

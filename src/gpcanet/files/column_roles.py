@@ -136,6 +136,12 @@ class ColumnRoles:
                 )
         return [name for name in table.names if name not in excluded]
 
+    def find_reserved(self, table: Table, *, label: str | None) -> list[str]:
+        """Columns with the name of a label or split that are neither, and no features either."""
+        used = {self.find_id(table), label, self.find_split(table), *table.index_names}
+        reserved = _columns_called(table, (*LABEL_NAMES, *SPLIT_NAMES))
+        return [name for name in reserved if name not in used and name not in self.ignore]
+
 
 def check_distinct_columns(columns: Mapping[str, str | None]) -> None:
     """Raise if two parameters name the same column."""

@@ -64,6 +64,7 @@ class Features:
     table: Table | None = None  # the table whose columns are X
     graph_note: str | None = None  # about edges of the same file
     encoded: tuple[str, ...] = ()  # categorical columns that were not named as such
+    reserved: tuple[str, ...] = ()  # columns with the name of a label or split that are unused
 
     @property
     def has_header(self) -> bool:
@@ -90,7 +91,7 @@ def read_features(
     slots.check(path)
     suffix = suffix_of(path)
     named = [name for name, known in roles.one_hot.items() if known is None]
-    if named and suffix not in TABLE_SUFFIXES:
+    if named and suffix in (*ARRAY_SUFFIXES, ".h5ad"):
         raise DataError(f"{path} has no column {named[0]!r} to encode; it is not a table")
     if suffix in TABLE_SUFFIXES:
         table = read_table(path, as_text=roles.is_text, header_may_be_numbers=True)
@@ -124,9 +125,10 @@ def _from_table(
     encoded = tuple(n for n in names if n not in roles.one_hot and is_categorical(table, n))
     shared = [name for name in table.names if name == label and name != roles.label]
     excluded = next((name for name in shared if name.lower() not in LABEL_NAMES), None)
+    reserved = roles.find_reserved(table, label=None if found is None else found.name)
     return Features(
         table.path, X, ids, feature_names, found, split, table=table, excluded_label=excluded,
-        encoded=encoded,
+        encoded=encoded, reserved=tuple(reserved),
     )  # fmt: skip
 
 
@@ -158,12 +160,14 @@ def _matrix(
     """X and the names of its columns; None if some have no names."""
     blocks: list[np.ndarray] = []
     feature_names: list[str] | None = []
+    numeric = [name for name in names if name not in roles.one_hot]
     for name in names:
         if name in roles.one_hot or is_categorical(table, name):
             block, own_names = encode_categories(table, name, roles.one_hot.get(name))
             noun = "category"
         else:
-            block, own_names, noun = table.numbers(name, are_features=True), [name], "number"
+            block, own_names = table.numbers(name, are_features=True, others=numeric), [name]
+            noun = "number"
         missing, infinite = np.isnan(block), np.isinf(block)
         if missing.any() and not keep_missing:
             row = int(np.argwhere(missing)[0][0])

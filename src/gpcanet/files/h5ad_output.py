@@ -17,6 +17,9 @@ from .paths import suffix_of
 #: Key of further results in uns.
 UNS_KEY = "gpcanet"
 
+#: Key of embeddings in obsm. Loadings and parameters of another run have it in varm and uns.
+EMBEDDING_KEY = "X_gpca"
+
 
 def write_h5ad(
     path: str | os.PathLike[str],
@@ -32,6 +35,7 @@ def write_h5ad(
 
     If ``source`` is an h5ad file, everything else is copied from it, without reading it into
     memory. Otherwise the new file has the results alone, with the ids as names of observations.
+    An embedding is written without the loadings and parameters of an earlier one.
     """
     import anndata
     import h5py
@@ -58,6 +62,10 @@ def write_h5ad(
             for name, array in (obsm or {}).items():
                 group = content.require_group("obsm")
                 anndata.io.write_elem(group, name, np.ascontiguousarray(array))
+            if EMBEDDING_KEY in (obsm or {}):
+                for slot in ("varm", "uns"):
+                    if EMBEDDING_KEY in content.get(slot, {}):
+                        del content[slot][EMBEDDING_KEY]
             if uns:
                 stored = {name: _storable(array) for name, array in uns.items()}
                 anndata.io.write_elem(content.require_group("uns"), UNS_KEY, stored)

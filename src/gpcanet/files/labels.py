@@ -205,7 +205,8 @@ def split_values(table: Table, name: str) -> np.ndarray:
         if word and word not in SPLIT_WORDS:
             raise DataError(
                 f"{table.place(row)}: {value!r} in column {name!r} must be train, validation, "
-                f"test or empty"
+                f"test or empty; rename the column if it is a feature, or leave it out (--ignore "
+                f"{name})"
             )
         parts[row] = SPLIT_WORDS.get(word)
     return parts

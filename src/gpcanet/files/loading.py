@@ -162,6 +162,11 @@ def load_files(
             f"{nodes.path}: column {nodes.excluded_label!r} has the name of the label and is not a "
             f"feature; rename it if it is one"
         )
+    notes += [
+        f"{nodes.path}: column {name!r} is not used as a feature, because its name is that of a "
+        f"label or split; rename it to use it"
+        for name in nodes.reserved
+    ]
     if nodes.graph_note is not None and edges is None and neighbors is None:
         notes.append(nodes.graph_note)
     similar = [repr(n) for n in (() if nodes.names is None else nodes.names) if ID_LIKE.search(n)]

@@ -19,7 +19,7 @@ import pyarrow.parquet
 from ..errors import DataError
 from ..graph import Graph
 from ..utils.atomic import atomic_file, check_target
-from .h5ad_output import write_h5ad
+from .h5ad_output import EMBEDDING_KEY, write_h5ad
 from .paths import contains_file
 
 OUTPUT_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".npz", ".h5ad")
@@ -130,10 +130,11 @@ def write_embedding(
 ) -> None:
     """Write one row per node: its id and its embedding.
 
-    An h5ad file is a copy of ``source``, if that is one, with the embedding in obsm.
+    An h5ad file is a copy of ``source``, if that is one, with the embedding in obsm. Loadings and
+    parameters of an earlier embedding in varm and uns are left out.
     """
     columns = {f"gpca{i}": Z[:, i] for i in range(Z.shape[1])}
-    slots = {"obsm": {"X_gpca": Z}}
+    slots = {"obsm": {EMBEDDING_KEY: Z}}
     _write_results(path, graph, columns, {"embedding": Z}, slots, id_name, overwrite, source)
 
 

@@ -29,8 +29,12 @@ def suffix_of(path: Path) -> str:
 
 def wrong_format(path: Path, content: str, suffixes: Iterable[str]) -> DataError:
     """An error that names the formats for some content, such as edges."""
-    suffix = suffix_of(path) or "one without a suffix"
-    return DataError(f"{path}: {content} must be a {', '.join(suffixes)} file, not {suffix}")
+    suffix = suffix_of(path)
+    hint = "" if suffix else "; add its suffix, or use - for standard input"
+    return DataError(
+        f"{path}: {content} must be a {', '.join(suffixes)} file, not "
+        f"{suffix or 'one without a suffix'}{hint}"
+    )
 
 
 def check_file(path: Path) -> None:

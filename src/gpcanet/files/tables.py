@@ -41,6 +41,9 @@ NUMBERED_COLUMNS = 3
 #: Name of the column in which pandas writes an index without a name to Parquet.
 UNNAMED_INDEX = "__index_level_0__"
 
+#: Largest number of columns of text that an error names.
+MOST_NAMES = 5
+
 _INTEGER = re.compile(r"\s*[0-9]+\s*$")
 
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
@@ -126,10 +129,13 @@ class Table:
             return f"{self.path}, row {row}"
         return f"{self.path}, line {line_of(self.path, row + self._has_header)}"
 
-    def numbers(self, name: str, *, are_features: bool = False) -> np.ndarray:
+    def numbers(
+        self, name: str, *, are_features: bool = False, others: Sequence[str] = ()
+    ) -> np.ndarray:
         """A column of numbers, or a matrix if every value is a list of numbers.
 
-        Missing features are NaN; other missing numbers are an error.
+        Missing features are NaN; other missing numbers are an error. The error for a column of text
+        names those of the ``others`` that are also text.
         """
         column = self.column(name)
         if not self.n_rows:
@@ -147,7 +153,7 @@ class Table:
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.float64())
         if not any(is_type(column.type) for is_type in _NUMBER_TYPES):
-            raise self._not_numbers(name, column, are_features)
+            raise self._not_numbers(name, column, are_features, others)
         values = column.to_numpy()
         return values.astype(np.result_type(values.dtype, np.float32), copy=False)
 
@@ -169,12 +175,18 @@ class Table:
     def _missing_number(self, row: int, name: str) -> DataError:
         return DataError(f"{self.place(row)}: the number in column {name!r} is missing; fill it in")
 
-    def _not_numbers(self, name: str, column: Any, are_features: bool) -> DataError:
+    def _not_numbers(
+        self, name: str, column: Any, are_features: bool, others: Sequence[str]
+    ) -> DataError:
         advice = "correct it"
         if are_features:
             advice += ", ignore the column, one-hot encode it, or name it as the label"
-        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        if not (text and self.is_text):
+        more = [other for other in others if other != name and _is_text(self.column(other))]
+        if more:
+            listed = ", ".join(map(quoted, more[: MOST_NAMES - 1]))
+            rest = f" and {len(more) - MOST_NAMES + 1} more" if len(more) >= MOST_NAMES else ""
+            advice += f" (also text: {listed}{rest})"
+        if not (_is_text(column) and self.is_text):
             return DataError(
                 f"{self.path}: column {name!r} has type {column.type}, not numbers; {advice}"
             )
@@ -190,6 +202,10 @@ class Table:
         shown = ", ".join(map(quoted, self.names[:8]))
         more = f" and {len(self.names) - 8} more" if len(self.names) > 8 else ""
         return f"it has {shown}{more}"
+
+
+def _is_text(column: Any) -> bool:
+    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
 
 
 def decoded(column: Any) -> Any:

@@ -120,6 +120,9 @@ def gpca(
             raise InputError(f"label_key={label_key!r} is used for beta > 0; pass beta, too")
         y = obs_column(adata, label_key, "adata")
     try:
+        model.check_parameters()
+        if y is None and model.beta:
+            raise InputError(f"beta={model.beta} needs labels; pass label_key, a column of obs")
         Z = model.fit_transform(X, y, graph=Graph(matrix))
     except ParameterError as error:
         if error.parameter != "n_components":
@@ -167,6 +170,8 @@ def _mask(adata: Any, mask_var: Any) -> np.ndarray | None:
         mask = adata.var[mask_var].to_numpy()
     else:
         mask = np.asarray(mask_var)
+    if mask.dtype == object and mask.ndim == 1 and (missing := sum(map(is_missing, mask))):
+        raise InputError(f"{missing} of {len(mask)} values of mask_var are missing; set them")
     if mask.shape != (adata.n_vars,) or mask.dtype != bool:
         raise InputError(
             f"mask_var of shape {mask.shape} and dtype {mask.dtype} must be one boolean for each "

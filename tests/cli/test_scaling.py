@@ -11,7 +11,7 @@ from own_files import N_NODES, make_source, write_edges, write_features
 from sklearn.preprocessing import StandardScaler
 
 from gpcanet import GPCA, Graph
-from gpcanet.cli.scaling import column_variances
+from gpcanet.estimators.feature_scaler import column_variances
 from gpcanet.graph.neighbors import neighbor_graph
 
 #: Factors of the five features; the last but one column is constant.

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..datasets import Dataset
 from ..errors import InputError
-from ..estimators.feature_scaler import FeatureScaler
+from ..estimators.feature_scaler import FeatureScaler, column_variances
 from ..graph.neighbors import neighbor_graph
-from ..linalg.features import extreme_exponent, row_chunks, times_power_of_two
+from ..linalg import extreme_exponent, times_power_of_two
 from .console import Console
 from .method_options import Scaling
 from .options import Input
@@ -34,38 +33,21 @@ def check_scaling(scaling: Scaling, files: OutputFiles) -> None:
 
 def scale_features(console: Console, data: Input, dataset: Dataset, scaling: Scaling) -> Dataset:
     """The dataset with columns of unit variance, or with a note if one column has nearly all."""
+    # Squares of very large and very small numbers leave the range of floats.
     X: Any = times_power_of_two(dataset.X, -extreme_exponent(dataset.X, np.float64))
-    variances = column_variances(X)
     graph = dataset.graph
     if scaling.standardize:
-        deviations = np.sqrt(np.where(variances > 0, variances, 1.0))
-        X = FeatureScaler("standard", 1 / deviations).transform(X)
+        X = FeatureScaler("standard").fit(X).transform(X)
         note: str | None = "columns of features are scaled to unit variance"
         if data.neighbors is not None:
             graph = neighbor_graph(X, data.neighbors, node_ids=graph.node_ids)
             note = f"{note} before neighbours are found: {graph.summary()}"
     else:
-        X, note = dataset.X, _variance_note(dataset, variances)
+        X, note = dataset.X, _variance_note(dataset, column_variances(X))
     if note is None:
         return dataset
     console.note(note)
     return replace(dataset, X=X, graph=graph, notes=(*dataset.notes, note))
-
-
-def column_variances(X: Any) -> np.ndarray:
-    """Variances of the columns of a dense or sparse X, in float64; exactly 0 for constants."""
-    n, d = X.shape
-    if sp.issparse(X):
-        mean = np.bincount(X.indices, weights=X.data, minlength=d) / n
-        squares = np.bincount(X.indices, (X.data - mean[X.indices]) ** 2, d)
-        squares += (n - np.bincount(X.indices, minlength=d)) * mean**2
-    else:
-        mean = X.mean(axis=0, dtype=np.float64)
-        squares = np.zeros(d)
-        for rows in row_chunks(n, d, np.float64):
-            squares += ((X[rows] - mean) ** 2).sum(axis=0)
-    rounding = (n * np.finfo(np.float64).eps * mean) ** 2
-    return np.where(squares / n > rounding, squares / n, 0.0)
 
 
 def _variance_note(dataset: Dataset, variances: np.ndarray) -> str | None:

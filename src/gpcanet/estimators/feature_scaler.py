@@ -8,11 +8,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.preprocessing import StandardScaler, normalize
-from sklearn.utils import gen_batches
+from sklearn.preprocessing import normalize
 
-#: Rows whose variances are computed at a time.
-ROWS = 2**16
+from ..linalg import row_chunks
 
 
 @dataclass(eq=False)
@@ -30,7 +28,8 @@ class FeatureScaler:
 
     def fit(self, X: Any) -> Self:
         if self.kind == "standard":
-            self.factors = 1 / _fit_scales(X).scale_
+            variances = column_variances(X)
+            self.factors = 1 / np.sqrt(np.where(variances > 0, variances, 1.0))
         elif self.kind == "tfidf":
             self.factors = TfidfTransformer().fit(X).idf_
         return self
@@ -45,13 +44,22 @@ class FeatureScaler:
 
 def scale_ratio(X: np.ndarray) -> float:
     """The largest standard deviation of a column over the smallest one that is not 0."""
-    variances = _fit_scales(X).var_
+    variances = column_variances(X)
     variances = variances[variances > 0]
     return float(np.sqrt(variances.max() / variances.min())) if len(variances) else 1.0
 
 
-def _fit_scales(X: Any) -> StandardScaler:
-    scaler = StandardScaler(with_mean=False)
-    for rows in gen_batches(X.shape[0], ROWS):  # each batch is copied
-        scaler.partial_fit(X[rows])
-    return scaler
+def column_variances(X: Any) -> np.ndarray:
+    """Variances of the columns of a dense or sparse X, in float64; exactly 0 for constants."""
+    n, d = X.shape
+    if sp.issparse(X):
+        mean = np.bincount(X.indices, weights=X.data, minlength=d) / n
+        squares = np.bincount(X.indices, (X.data - mean[X.indices]) ** 2, d)
+        squares += (n - np.bincount(X.indices, minlength=d)) * mean**2
+    else:
+        mean = X.mean(axis=0, dtype=np.float64)
+        squares = np.zeros(d)
+        for rows in row_chunks(n, d, np.float64):
+            squares += ((X[rows] - mean) ** 2).sum(axis=0)
+    rounding = (n * np.finfo(np.float64).eps * mean) ** 2
+    return np.where(squares / n > rounding, squares / n, 0.0)

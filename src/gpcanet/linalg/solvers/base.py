@@ -234,7 +234,7 @@ class Solver:
         advice = "use float64 features"
         if n_iter >= self.max_iter:
             is_small = self._system.P.n_nodes <= SMALL_NODES
-            advice = "use solver='direct'" if is_small else "raise max_iter"
+            advice = "raise max_iter" + (", use solver='direct'" if is_small else "")
         warnings.warn(
             f"solver {self.method!r} stopped after {n_iter} iterations (max_iter={self.max_iter}) "
             f"with relative residual {residual:.1e}, tol={self.tol:.1e}; {advice} or loosen tol",

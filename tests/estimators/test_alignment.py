@@ -333,6 +333,7 @@ FORMS = {
     "pandas' strings": pd.Series(["a", "b", None, "a", "b", ""], dtype="string"),
     "pandas' nullable booleans": pd.Series([False, True, None] * 2, dtype="boolean"),
     "integers of Arrow": pd.Series([0, 1, None, 0, 1, -1], dtype="int64[pyarrow]"),
+    "integers of a table": pd.DataFrame({"y": pd.array([0, 1, None, 0, 1, -1], "Int64")}),
     "categorical integers": pd.Series([0, 1, None, 0, 1, None], dtype="category"),
     "a categorical": pd.Series(["a", "b", None, "a", "b", None], dtype="category"),
     "a masked array": np.ma.masked_array([0, 1, 9, 0, 1, 9], [False, False, True] * 2),

@@ -308,6 +308,8 @@ LABELS_AND_NODES = [
     ("targets of dates", regressor(DATES), TypeError, r"y has dates; convert them to real numbers"),
     ("a target of durations", regressor(pd.DataFrame({"a": range(5), "b": DATES - DATES[0]})),
      TypeError, r"y has durations; convert them to real numbers"),
+    ("masked targets of dates", regressor(np.ma.array(DATES, mask=[True] + 4 * [False])), TypeError,
+     r"y has dates; convert"),
     ("complex targets", regressor(np.arange(5) * 1j), TypeError, r"y has complex numbers; convert"),
     ("infinity in continuous y", fit(X, [0.5, 1, np.inf, 0, 1], graph=GRAPH), ValueError,
      r"y contains infinity at row 2, column 0; give finite numbers"),

@@ -46,3 +46,13 @@ def test_ratio_of_standard_deviations():
     assert scale_ratio(np.ones((5, 2))) == 1.0
     found = FeatureScaler("standard").fit(X).factors
     np.testing.assert_allclose(found, [*1 / stds, 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(("dtype", "unit"), [(np.float32, 1e-41), (np.float64, 1e200)])
+def test_columns_of_extreme_size_stay_finite(make, dtype, unit):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    extreme = make((X * [1, 1, unit]).astype(dtype))
+    found = FeatureScaler("standard").fit(extreme).transform(extreme)
+    assert np.isfinite(found.toarray() if sp.issparse(found) else found).all()
+    assert np.isfinite(scale_ratio(extreme))

@@ -3,6 +3,7 @@
 import logging
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import assume, example, given
@@ -501,3 +502,21 @@ def test_check_parameters_raises_before_a_fit():
         GPCA(alpha=-1).check_parameters()
     with pytest.raises(ValueError, match=r"n_iter=5 requires solver='fixed-point'"):
         GPCA(n_iter=5).check_parameters()
+
+
+def test_tensors_and_columns_with_names_of_attributes(graph, X):
+    expected = GPCA(2).fit_transform(X, graph=graph)
+    names = ["dtype", "kind", *map(str, range(X.shape[1] - 2))]
+    table = pd.DataFrame(X, columns=names)
+    np.testing.assert_array_equal(GPCA(2).fit_transform(table, graph=graph), expected)
+    torch = pytest.importorskip("torch")
+    found = GPCA(2).fit_transform(torch.from_numpy(X), graph=graph)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_failed_refit_keeps_what_is_known_of_the_graph(graph, X):
+    model = GPCA(2).fit(X, graph=graph).set_params(beta=0.5)
+    with pytest.raises(ValueError, match="but y is None"):
+        model.fit(X)
+    with pytest.raises(ValueError, match="was fitted with a graph"):
+        model.transform(X)

@@ -267,3 +267,19 @@ def test_only_what_is_asked_for_is_kept():
         ).fit(X[:n], y, graph=growth.graph)
         assert classifier.training_nodes_ is None
         assert classifier.gpca_[0].training_nodes_ is None
+
+
+def test_weights_of_training_edges_are_compared_in_the_lower_precision():
+    growth = Growth(3, weighted=True)
+    graph = growth.graph
+    weights = graph.weights.astype(np.float32)
+    rounded = Graph.from_csr(graph.indptr, graph.indices, weights, validate=False)
+    X, y = growth.X[: growth.n], growth.y
+    extended = growth.A[: growth.n, : growth.n].copy()
+    i, j = np.argwhere(np.triu(extended == 0, 1))[0]
+    extended[i, j] = extended[j, i] = 1.0  # a further edge between training nodes
+    found = [
+        GPCA(2, beta=0.5).fit(X, y, graph=known).transform(X, graph=Graph(extended))
+        for known in (graph, rounded)
+    ]
+    np.testing.assert_allclose(*found, atol=1e-5)  # rounded weights; 0.1 without ghost edges

@@ -140,9 +140,12 @@ def test_temperature_has_the_largest_likelihood_of_the_validation_labels():
         likelihoods[temperature] = float(of_true.sum() + logs.mean())
     best = max(likelihoods, key=likelihoods.get)
     assert network.temperature == pytest.approx(best, rel=0.02)  # steps of 1.2 %
-    without_split = replace(NAMED, train=[], validation=[], test=[])
-    for source in (None, without_split, Data(nodes.x, nodes.edge_index)):
-        assert TrainedNetwork.of(network.model, source).temperature == 1
+    assert TrainedNetwork.of(network.model, NAMED).temperature == 1
+    assert network.calibrated(nodes).temperature == network.temperature
+    with pytest.raises(ValueError, match="the split has no validation nodes; add at least one"):
+        network.calibrated(replace(NAMED, validation=[]))
+    fewer = TrainedNetwork(GCN(6, 4, 1, 1)).calibrated(nodes)  # no output for most classes
+    assert 0.1 <= fewer.temperature <= 10
 
 
 @pytest.mark.parametrize("name", MODEL_NAMES)

@@ -18,7 +18,7 @@ NAMED = replace(
 
 def trained(model, data, epochs=2):
     train(model, data, Settings(epochs=epochs, lr=0.05))
-    return TrainedNetwork.of(model, data, {"epochs": epochs})
+    return TrainedNetwork.of(model, data, {"epochs": epochs}).calibrated(data)
 
 
 def assert_same(network, again, *datasets):

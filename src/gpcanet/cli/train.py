@@ -80,7 +80,7 @@ def run(
     outcome = result.to_json()
     del outcome["curve"], outcome["seconds"]  # the same training writes the same file
     notes |= {"settings": asdict(settings), "result": outcome}
-    trained = TrainedNetwork.of(model, dataset, notes)
+    trained = TrainedNetwork.of(model, dataset, notes).calibrated(nodes)
     probabilities = trained.predict_proba(nodes)
     names = np.arange(probabilities.shape[1]) if trained.classes is None else trained.classes
     with console.phase("writing"):

@@ -88,7 +88,8 @@ def make_candidates(
 ) -> list[Candidate]:
     """All candidates that the parameters of a GPCAClassifier allow for X."""
     excluded = set()
-    if sp.issparse(X) or scale_ratio(X) < DIFFERENT_SCALES:
+    is_chosen = classifier.feature_scaling != "auto"
+    if is_chosen or sp.issparse(X) or scale_ratio(X) < DIFFERENT_SCALES:
         excluded.add("standard")
     lowest = (X.data if sp.issparse(X) else X).min(initial=0)
     if lowest < 0:
@@ -301,6 +302,8 @@ def select_members(
         candidates = [candidates[i] for i in sorted(order[: 2 * n_members])]
 
     def fitted_further(member: Member) -> Member:
+        if member.candidate.head == "boosting":
+            return member
         heads = [
             fitter.fit(member.candidate, fold.train, RANKING_LABELS[1], head)
             for fold, head in zip(enough, member.heads, strict=True)

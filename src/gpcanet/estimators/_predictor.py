@@ -14,7 +14,7 @@ from ._alignment import RowIndex, align_to_rows, check_graph
 from .gpca import GPCA
 from .problem import LARGEST_ALPHA, Parameters
 from .training_nodes import JoinedRows, check_keep, check_new_rows
-from .validation import check_training_rows, check_weights
+from .validation import check_training_rows, check_weights, set_row_attributes
 
 
 class GraphPredictor(BaseEstimator):
@@ -65,6 +65,7 @@ class GraphPredictor(BaseEstimator):
         self.check_parameters()
         if others["y"] is None:
             raise InputError("requires y to be passed, but the target y is None")
+        has_graph = graph is not None
         X, graph, nodes, index = check_training_rows(self, X, graph, nodes)
         aligned = [
             values
@@ -72,6 +73,7 @@ class GraphPredictor(BaseEstimator):
             else align_to_rows(values, graph, nodes, index, name)
             for name, values in others.items()
         ]
+        set_row_attributes(self, graph, index, has_graph=has_graph)
         return X, graph, nodes, aligned
 
     def check_predict(self, X: Any, graph: Any, nodes: Any) -> tuple[JoinedRows, int]:

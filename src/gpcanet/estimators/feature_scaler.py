@@ -37,7 +37,8 @@ class FeatureScaler:
     def transform(self, X: Any) -> Any:
         X = sp.csr_array(X) if self.kind == "tfidf" else X
         if self.factors is not None:
-            factors = self.factors.astype(X.dtype)
+            # The factor of a tiny column may be too large for float32.
+            factors = np.minimum(self.factors, np.finfo(X.dtype).max).astype(X.dtype)
             X = sp.csr_array(X @ sp.diags_array(factors)) if sp.issparse(X) else X * factors
         return normalize(X) if self.kind in ("l2", "tfidf") else X
 
@@ -50,7 +51,16 @@ def scale_ratio(X: np.ndarray) -> float:
 
 
 def column_variances(X: Any) -> np.ndarray:
-    """Variances of the columns of a dense or sparse X, in float64; exactly 0 for constants."""
+    """Variances of the columns of a dense or sparse X, in float64.
+
+    They are exactly 0 for constants, and for columns whose squares leave the range of float64.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        variances, rounding = _variances_and_rounding(X)
+        return np.where((variances > rounding) & np.isfinite(variances), variances, 0.0)
+
+
+def _variances_and_rounding(X: Any) -> tuple[np.ndarray, np.ndarray]:
     n, d = X.shape
     if sp.issparse(X):
         mean = np.bincount(X.indices, weights=X.data, minlength=d) / n
@@ -61,5 +71,4 @@ def column_variances(X: Any) -> np.ndarray:
         squares = np.zeros(d)
         for rows in row_chunks(n, d, np.float64):
             squares += ((X[rows] - mean) ** 2).sum(axis=0)
-    rounding = (n * np.finfo(np.float64).eps * mean) ** 2
-    return np.where(squares / n > rounding, squares / n, 0.0)
+    return squares / n, (n * np.finfo(np.float64).eps * mean) ** 2

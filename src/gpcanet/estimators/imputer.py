@@ -15,7 +15,7 @@ from ..linalg import HarmonicExtension
 from ..utils.checks import check_choice, check_number
 from ._alignment import row_subgraph
 from .training_nodes import TrainingNodes, check_keep, check_new_rows
-from .validation import check_training_rows
+from .validation import check_training_rows, set_row_attributes
 
 #: Size of a block of columns that is filled at a time, in bytes of float64, and its smallest
 #: width. Small blocks stay in the cache.
@@ -160,7 +160,9 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _fit(self, X: Any, graph: Any, nodes: Any) -> tuple[Any, Graph]:
         """Learn from X; return it, checked, and the graph on its rows."""
         self.check_parameters()
-        X, graph, nodes, _ = check_training_rows(self, X, graph, nodes, allow_nan=True)
+        has_graph = graph is not None
+        X, graph, nodes, index = check_training_rows(self, X, graph, nodes, allow_nan=True)
+        set_row_attributes(self, graph, index, has_graph=has_graph)
         rows = row_subgraph(graph, nodes)
         self.statistics_ = self._statistics(X)
         self.n_missing_ = int(np.isnan(X.data if sp.issparse(X) else X).sum())

@@ -39,7 +39,7 @@ from .memory_plan import (
     reordering_pays,
 )
 from .training_nodes import TrainingNodes, check_keep
-from .validation import check_ghost_labels, check_training_rows
+from .validation import check_ghost_labels, check_training_rows, set_row_attributes
 
 #: Largest alpha. Beyond it rounding errors hide the effect of alpha.
 LARGEST_ALPHA = 1e6
@@ -229,6 +229,7 @@ class TrainingData(NamedTuple):
                 )
             y = align_to_rows(y, graph, nodes, index, "y")
             labels = check_ghost_labels(y, X.shape[0])
+        set_row_attributes(estimator, graph, index, has_graph=has_graph)
         return cls(X, graph, nodes, labels, has_graph, estimator.matched_by_id_)
 
     @property

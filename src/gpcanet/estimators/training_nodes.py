@@ -217,6 +217,9 @@ def _contains(graph: Graph, part: Graph) -> bool:
         return True
     if graph.n_edges < part.n_edges:
         return False
-    edges = part.adjacency
-    shared = graph.adjacency.multiply(edges != 0)
+    # Weights are compared in the lower of their precisions, as in Graph.is_same.
+    dtypes = [one.weights.dtype for one in (graph, part) if one.weights is not None]
+    dtype = min(dtypes, key=lambda dtype: dtype.itemsize, default=np.dtype(np.float64))
+    edges = part.adjacency.astype(dtype)
+    shared = graph.adjacency.astype(dtype).multiply(edges != 0)
     return shared.nnz == edges.nnz and bool((shared != edges).nnz == 0)

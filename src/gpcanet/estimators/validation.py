@@ -78,16 +78,19 @@ def check_features(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = Fal
 def check_training_rows(
     estimator: Any, X: Any, graph: Any, nodes: Any, *, allow_nan: bool = False
 ) -> tuple[Any, Graph, np.ndarray | None, RowIndex | None]:
-    """Check X, graph and nodes of ``fit``; returns them and the index of X.
-
-    Sets the attributes of the estimator that depend on these arguments alone.
-    """
-    index, has_graph = RowIndex.of(X), graph is not None
+    """Check X, graph and nodes of ``fit``; returns them and the index of X."""
+    index = RowIndex.of(X)
     X = check_features(estimator, X, reset=True, allow_nan=allow_nan)
     graph, nodes = check_graph(graph, nodes, X.shape[0], index=index)
+    return X, graph, nodes, index
+
+
+def set_row_attributes(
+    estimator: Any, graph: Graph, index: RowIndex | None, *, has_graph: bool
+) -> None:
+    """Set the attributes of an estimator that depend on X and graph alone, after all checks."""
     estimator.n_nodes_in_ = graph.n_nodes if has_graph else None
     estimator.matched_by_id_ = index is not None and graph.node_ids is not None
-    return X, graph, nodes, index
 
 
 def match_rows(X: Any, y: Any, graph: Any) -> tuple[Graph, Any]:
@@ -121,8 +124,9 @@ def _check_columns(X: Any) -> None:
 
 
 def _dates_in(values: Any) -> str | None:
-    """ "dates" or "durations" if an array holds these; numpy would convert them to integers."""
-    return {"M": "dates", "m": "durations"}.get(getattr(values, "dtype", np.dtype("O")).kind)
+    """What an array holds if that is dates or durations; numpy would convert them to integers."""
+    dtype = getattr(values, "dtype", None)
+    return {"M": "dates", "m": "durations"}.get(dtype.kind) if isinstance(dtype, np.dtype) else None
 
 
 def check_finite(X: Any, *, allow_nan: bool = False) -> None:
@@ -160,6 +164,8 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if isinstance(y, np.ma.MaskedArray):
         y = y.tolist()  # a masked label becomes None
+    if hasattr(y, "iloc") and y.shape[1:] == (1,):
+        y = y.iloc[:, 0]  # a table of one column
     if hasattr(y, "astype") and not isinstance(getattr(y, "dtype", np.dtype("O")), np.dtype):
         y = y.astype(object)  # scikit-learn would convert pandas' integers that may be missing
     if isinstance(y, list | tuple) and any(isinstance(label, str) for label in y):
@@ -209,7 +215,8 @@ def is_indicator_matrix(y: Any) -> bool:
 
 def _check_numbers(y: Any) -> None:
     """Raise if targets are text, dates, durations or complex numbers."""
-    columns = [y[name] for name in y.columns] if hasattr(y, "columns") else [y]
+    names = getattr(y, "column_names", getattr(y, "columns", None))
+    columns = [y] if names is None else [y[name] for name in dict.fromkeys(names)]
     for column in map(np.asarray, columns):
         what = _dates_in(column) or ("complex numbers" if column.dtype.kind == "c" else None)
         if what is not None:
@@ -230,11 +237,11 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
     Missing and masked values mean unknown, -1 does not. Infinite values are not allowed, and every
     target needs a known value.
     """
-    if isinstance(y, np.ma.MaskedArray):
-        y = np.ma.filled(y.astype(np.float64), np.nan)
     if sp.issparse(y):
         y = y.toarray()
     _check_numbers(y)
+    if isinstance(y, np.ma.MaskedArray):
+        y = np.ma.filled(y.astype(np.float64), np.nan)
     if hasattr(y, "to_numpy"):  # pandas' own missing values become NaN
         y = y.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(y, "iloc") else y.to_numpy()
     with as_user_errors():

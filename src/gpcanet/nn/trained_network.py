@@ -45,11 +45,10 @@ class TrainedNetwork:
         Names of the features, if known.
     training_nodes : TrainingNodes or None
         Graph and training labels of a ``GPCANet`` with beta > 0, which needs them to predict.
-    temperature : float
-        The outputs are divided by it before the softmax. ``TrainedNetwork.of`` chooses it by the
-        likelihood of the validation labels, so that the probabilities are calibrated.
     notes : dict
         JSON values that are kept with the network, such as the settings of the training.
+    temperature : float
+        The outputs are divided by it before the softmax; ``calibrated`` chooses it.
 
     Examples
     --------
@@ -70,8 +69,8 @@ class TrainedNetwork:
     classes: np.ndarray | None = None
     feature_names: np.ndarray | None = None
     training_nodes: TrainingNodes | None = field(default=None, repr=False)
-    temperature: float = 1.0
     notes: dict[str, Any] = field(default_factory=dict)
+    temperature: float = 1.0
 
     @classmethod
     def of(
@@ -84,9 +83,8 @@ class TrainedNetwork:
         model : torch.nn.Module
             Called as ``model(x, edge_index)``, as in ``train``.
         data : Dataset, NodeData or torch_geometric.data.Data, optional
-            A ``Dataset`` supplies the names of classes and features, and a split into training,
-            validation and test nodes the temperature. A ``GPCANet`` with beta > 0 requires the
-            data, because it uses the training labels to predict.
+            A ``Dataset`` supplies the names of classes and features. A ``GPCANet`` with beta > 0
+            requires the data, because it uses the training labels to predict.
         notes : dict, optional
             JSON values to keep with the network.
         """
@@ -96,15 +94,28 @@ class TrainedNetwork:
             feature_names = data.feature_names
             if data.class_names is not None:  # the last classes may have no labelled node
                 classes = data.class_names[: getattr(model, "out_channels", None)]
-            has_split = bool(len(data.train) and len(data.validation))
-        else:
-            has_split = isinstance(data, NodeData) or getattr(data, "train_mask", None) is not None
-        needs_labels = data is not None and uses_labels(model)
-        nodes = NodeData.of(data) if has_split or needs_labels else None
-        if nodes is not None and needs_labels:
+        if data is not None and uses_labels(model):
+            nodes = NodeData.of(data)
             training_nodes = TrainingNodes(nodes.graph, None, None, nodes.visible_labels.numpy())
-        network = cls(model, classes, feature_names, training_nodes, notes=notes or {})
-        return network if nodes is None else network._calibrated(nodes)
+        return cls(model, classes, feature_names, training_nodes, notes or {})
+
+    def calibrated(self, data: Any) -> TrainedNetwork:
+        """Return the same network with calibrated probabilities.
+
+        The temperature has the largest likelihood of the labels of the validation nodes.
+
+        Parameters
+        ----------
+        data : Dataset, NodeData or torch_geometric.data.Data
+            The data that the network was trained on, with their split.
+        """
+        nodes = NodeData.of(data)
+        probabilities = replace(self, temperature=1.0).predict_proba(data)
+        rows, codes = nodes.validation.cpu().numpy(), nodes.y[nodes.validation].cpu().numpy()
+        known = codes < probabilities.shape[1]
+        if not known.any():
+            return self
+        return replace(self, temperature=fit_temperature(probabilities[rows[known]], codes[known]))
 
     @property
     def n_features(self) -> int | None:
@@ -155,15 +166,6 @@ class TrainedNetwork:
                 f"one class per output"
             )
         return torch.softmax(output / self.temperature, 1).cpu().numpy()
-
-    def _calibrated(self, data: NodeData) -> TrainedNetwork:
-        """The same network with the best temperature for the validation nodes, if there are any."""
-        codes = data.y[data.validation].cpu().numpy()
-        known = data.validation.cpu().numpy()[codes >= 0]
-        if len(known) == 0:
-            return self
-        probabilities = self.predict_proba(data)[known]
-        return replace(self, temperature=fit_temperature(probabilities, codes[codes >= 0]))
 
     def _labels(self, graph: Graph) -> np.ndarray:
         """Training labels of the nodes of a graph, -1 for all nodes if they are not used."""

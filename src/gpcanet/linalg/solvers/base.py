@@ -234,7 +234,8 @@ class Solver:
         advice = "use float64 features"
         if n_iter >= self.max_iter:
             is_small = self._system.P.n_nodes <= SMALL_NODES
-            advice = "raise max_iter" + (", use solver='direct'" if is_small else "")
+            may_factorize = is_small and not self.half and self.method != "direct"
+            advice = "raise max_iter" + (", use solver='direct'" if may_factorize else "")
         warnings.warn(
             f"solver {self.method!r} stopped after {n_iter} iterations (max_iter={self.max_iter}) "
             f"with relative residual {residual:.1e}, tol={self.tol:.1e}; {advice} or loosen tol",

@@ -282,4 +282,4 @@ def test_weights_of_training_edges_are_compared_in_the_lower_precision():
         GPCA(2, beta=0.5).fit(X, y, graph=known).transform(X, graph=Graph(extended))
         for known in (graph, rounded)
     ]
-    np.testing.assert_allclose(*found, atol=1e-5)  # rounded weights; 0.1 without ghost edges
+    np.testing.assert_allclose(*found, atol=1e-5)  # rounded weights; 4 without ghost edges

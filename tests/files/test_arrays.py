@@ -3,6 +3,7 @@
 import gzip
 import pickle
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -390,3 +391,11 @@ def test_h5ad_with_a_damaged_sparse_matrix_is_refused(tmp_path, slot, name, wron
 
     with pytest.raises(DataError, match=rf"features\.h5ad.* is damaged: .*{reason}"):
         load(tmp_path, features=Written("h5ad", write), edges=None)
+
+
+def test_member_of_an_npz_that_is_not_an_array(tmp_path):
+    np.savez(tmp_path / "features.npz", X=np.eye(3))
+    with zipfile.ZipFile(tmp_path / "features.npz", "a") as archive:
+        archive.writestr("notes.txt", "not an array")
+    with pytest.raises(DataError, match=r"features\.npz is not a readable npz file: its member"):
+        load_files(tmp_path / "features.npz", neighbors=2)

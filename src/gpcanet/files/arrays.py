@@ -54,7 +54,11 @@ def _read_npz(path: Path) -> dict[str, Any]:
             if matrix.ndim != 2:
                 raise ValueError(f"its sparse array of shape {matrix.shape} is not a matrix")
             return {"": to_csr(matrix)}
-        return {name: archive[name] for name in archive.files}
+        arrays = {name: archive[name] for name in archive.files}
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # numpy returns the bytes of other members
+            raise ValueError(f"its member {name!r} is not an array")
+    return arrays
 
 
 def to_float(X: Any, place: str) -> Any:

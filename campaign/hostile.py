@@ -108,6 +108,9 @@ def _read_in_child(one: Format, path: Path) -> Any:
     ours, theirs = multiprocessing.Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
+        # Ends the process if it hangs and its parent is killed, even in a loop of the library.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(2 * TIMEOUT)
         try:
             one.read(path)
             theirs.send(None)

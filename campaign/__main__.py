@@ -56,6 +56,8 @@ def campaign(
         start, seconds = time.monotonic(), 60 * minutes * PARTS[part] / total
         tally = _run(part, seed, seconds, jobs or available_cores())
         for failure in tally.failures:
+            # A traceback has paths of this machine, so it is shown but not among the figures.
+            print(failure.pop("details"), file=sys.stderr)
             print(f"\n# {part}: {failure['error']}\n{failure['script']}", flush=True)
         n_failed += len(tally.failures)
         figures["parts"][part] = {

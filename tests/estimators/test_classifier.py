@@ -219,8 +219,8 @@ def test_units_of_dense_columns_do_not_matter(data, y):
         model = GPCAClassifier().fit(X, y, graph=data.graph)
         scalings = {member["feature_scaling"] for member in model.selected_}
         fits[name] = np.mean(model.transduction_ == data.y), scalings
-    assert fits["own"][0] > 0.85
-    assert fits["other"][0] > 0.85  # 0.6 without "standard"
+    assert fits["own"][0] > 0.9
+    assert fits["other"][0] > 0.9  # 0.82 without "standard"
     assert "standard" in fits["other"][1]
     assert "standard" not in fits["own"][1] | fits["sparse"][1]
     forced = GPCAClassifier(8, **{**FIXED, "feature_scaling": "standard"})

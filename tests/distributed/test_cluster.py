@@ -13,7 +13,7 @@ from namespaces import needs_file_systems, with_file_system
 from test_store import make_dataset
 
 from gpcanet.distributed import GPCA, cluster, connect, local_cluster, write_dataset
-from gpcanet.distributed.cluster import check_workers, versions
+from gpcanet.distributed.cluster import check_workers, versions, wait_for_workers
 from gpcanet.errors import InputError
 
 
@@ -35,8 +35,8 @@ class Workers:
     def __init__(self, client, **changes):
         self.client, self.changes = client, changes
 
-    def wait_for_workers(self, *args, **kw):
-        pass
+    def nthreads(self):
+        return {"tcp://w": 1}
 
     def run(self, function, *args, **kw):
         class Worker:
@@ -102,6 +102,17 @@ def test_worker_processes_that_cannot_do_the_work(store, tmp_path, worker, messa
             process.kill()
             process.wait()
     assert not list((tmp_path / "shared").rglob("*.done.json"))
+
+
+def test_waiting_for_workers_leaves_the_list_of_the_cluster_alone():
+    """With a list replaced by Dask's own wait, a worker that leaves breaks the cluster's close."""
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as local,
+        Client(local) as client,
+    ):
+        workers = local.scheduler_info
+        wait_for_workers(client, 1)
+        assert local.scheduler_info is workers
 
 
 def test_a_scheduler_without_workers(store, tmp_path, monkeypatch):

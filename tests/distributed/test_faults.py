@@ -19,6 +19,7 @@ from namespaces import needs_file_systems, with_file_system
 from gpcanet.datasets import block_model
 from gpcanet.distributed import GPCA, Store, run, tasks, write_dataset
 from gpcanet.distributed import plan as plan_module
+from gpcanet.distributed.cluster import wait_for_workers
 from gpcanet.errors import DataError, DataWarning, InputError
 
 #: A run with 12 solves, 8 chunks, 2 levels of sums and 8 files of results.
@@ -93,7 +94,7 @@ def test_a_killed_worker(client, store, undisturbed, tmp_path, stage):
     found = contents(fit(client, store, tmp_path))
     killer.join()
     assert found == undisturbed
-    client.wait_for_workers(2)
+    wait_for_workers(client, 2)
 
 
 def killed_client(client, store, folder, n_records):

@@ -112,8 +112,7 @@ def test_bytes_do_not_depend_on_the_number_of_workers(client, tmp_path, monkeypa
     found = {}
     for n_workers in (2, 1, 4):
         client.cluster.scale(n_workers)
-        client.wait_for_workers(n_workers)
-        while len(client.scheduler_info()["workers"]) != n_workers:
+        while len(client.nthreads()) != n_workers:
             client.sync(client.cluster._correct_state)
         folder = tmp_path / str(n_workers)
         folder.mkdir()

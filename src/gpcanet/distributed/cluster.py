@@ -164,10 +164,23 @@ def worker_report(marker: str, store: str, dask_worker: Any) -> dict[str, Any]:
     }
 
 
+def wait_for_workers(client: Client, n_workers: int) -> None:
+    """Wait until the scheduler has so many workers.
+
+    ``client.wait_for_workers`` of Dask replaces the list that a local cluster keeps of its workers.
+    A late message that one of them left then raises a KeyError when the cluster is closed.
+    """
+    end = time.monotonic() + TIMEOUT
+    while len(client.nthreads()) < n_workers:
+        if time.monotonic() > end:
+            raise TimeoutError(f"fewer than {n_workers} workers after {TIMEOUT} s")
+        time.sleep(0.05)
+
+
 def check_workers(client: Client, scratch: Path, store: Store) -> None:
     """Raise unless all workers see the folders, have the same versions and run one task each."""
     try:
-        client.wait_for_workers(1, timeout=TIMEOUT)
+        wait_for_workers(client, 1)
     except (TimeoutError, OSError):
         raise InputError(
             f"the scheduler {client.scheduler.address} has no workers; start one with "

@@ -55,8 +55,9 @@ class Size:
     id_mapping_size: tuple[int, int]  # nodes, edges
 
 
-#: Deeper networks on PubMed take hours.
 DEPTHS = {"cora": (2, 5, 15, 32, 64), "citeseer": (2, 5, 15, 32, 64), "pubmed": (2, 5, 15)}
+#: These take hours.
+VERY_DEEP = {"pubmed": (32, 64)}
 
 SIZES = {
     "quick": Size(
@@ -120,7 +121,7 @@ SIZES = {
         columns_edges=3_000_000,
         triad_numbers=40_000_000,
         cluster_nodes=500_000,
-        depths=((DEPTHS, 3), (DEPTHS, 5), ({"pubmed": (32, 64)}, 5)),
+        depths=((DEPTHS, 3), (VERY_DEEP, 1), (VERY_DEEP, 3), (DEPTHS, 5), (VERY_DEEP, 5)),
         trained_depths=(15, 32, 64),
         architectures=((("cora", "acm"), 1), (("cora", "acm"), 3)),
         architecture_depths=(2, 8, 16),

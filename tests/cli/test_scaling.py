@@ -11,8 +11,8 @@ from own_files import N_NODES, make_source, write_edges, write_features
 from sklearn.preprocessing import StandardScaler
 
 from gpcanet import GPCA, Graph
-from gpcanet.estimators.feature_scaler import column_variances
 from gpcanet.graph.neighbors import neighbor_graph
+from gpcanet.linalg import column_variances
 
 #: Factors of the five features; the last but one column is constant.
 UNITS = np.array([1e4, 1, 1e-3, 0, 2])

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..datasets import Dataset
 from ..errors import InputError
-from ..estimators.feature_scaler import FeatureScaler, column_variances
+from ..estimators.feature_scaler import FeatureScaler
 from ..graph.neighbors import neighbor_graph
-from ..linalg import extreme_exponent, times_power_of_two
+from ..linalg import column_variances, extreme_exponent, times_power_of_two
 from .console import Console
 from .method_options import Scaling
 from .options import Input

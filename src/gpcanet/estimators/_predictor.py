@@ -43,7 +43,7 @@ class GraphPredictor(BaseEstimator):
         if alphas.ndim != 1 or len(alphas) == 0:
             raise InputError(f"alpha={self.alpha!r} must be a number or a list of numbers")
         for alpha in alphas:
-            check_number("alpha", alpha, 0, LARGEST_ALPHA, advice="use alpha=0 to ignore the graph")
+            check_number("alpha", alpha, 0, LARGEST_ALPHA, advice="use 0 to ignore the graph")
         for name in switches:
             value = getattr(self, name)
             if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from ..linalg import row_chunks
+from ..linalg import column_variances
 
 
 @dataclass(eq=False)
@@ -48,27 +48,3 @@ def scale_ratio(X: np.ndarray) -> float:
     variances = column_variances(X)
     variances = variances[variances > 0]
     return float(np.sqrt(variances.max() / variances.min())) if len(variances) else 1.0
-
-
-def column_variances(X: Any) -> np.ndarray:
-    """Variances of the columns of a dense or sparse X, in float64.
-
-    They are exactly 0 for constants, and for columns whose squares leave the range of float64.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        variances, rounding = _variances_and_rounding(X)
-        return np.where((variances > rounding) & np.isfinite(variances), variances, 0.0)
-
-
-def _variances_and_rounding(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    n, d = X.shape
-    if sp.issparse(X):
-        mean = np.bincount(X.indices, weights=X.data, minlength=d) / n
-        squares = np.bincount(X.indices, (X.data - mean[X.indices]) ** 2, d)
-        squares += (n - np.bincount(X.indices, minlength=d)) * mean**2
-    else:
-        mean = X.mean(axis=0, dtype=np.float64)
-        squares = np.zeros(d)
-        for rows in row_chunks(n, d, np.float64):
-            squares += ((X[rows] - mean) ** 2).sum(axis=0)
-    return squares / n, (n * np.finfo(np.float64).eps * mean) ** 2

@@ -202,7 +202,7 @@ class GPCAPath(BaseEstimator):
         check_is_fitted(self)
         low, high = self._range
         check_number("alpha", alpha, low, high, advice="fit the path with alphas that enclose it")
-        check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
+        check_number("beta", beta, 0, 1, advice="use 0 to ignore labels")
         pair = float(alpha), float(beta)
         if pair[1] not in self._betas:
             known = ", ".join(f"{value:g}" for value in self._betas)

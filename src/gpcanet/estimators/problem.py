@@ -89,10 +89,8 @@ class Parameters:
 
     def check(self) -> None:
         """Raise an InputError if a value is not allowed."""
-        check_number(
-            "alpha", self.alpha, 0, LARGEST_ALPHA, advice="use alpha=0 to ignore the graph"
-        )
-        check_number("beta", self.beta, 0, 1, advice="use beta=0 to ignore labels")
+        check_number("alpha", self.alpha, 0, LARGEST_ALPHA, advice="use 0 to ignore the graph")
+        check_number("beta", self.beta, 0, 1, advice="use 0 to ignore labels")
         check_choice("normalization", self.normalization, ("sym", "rw"))
         check_choice("ghost", self.ghost, ("balanced", "paper"))
         check_choice("solver", self.solver, ("auto", "direct", "chebyshev", "cg", "fixed-point"))

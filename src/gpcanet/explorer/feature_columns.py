@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from ..linalg import column_variances
+
 #: Size of the features on the page, before compression. Beyond it, those that vary least are left
 #: out.
 FEATURE_BYTES = 2**24
@@ -16,9 +18,6 @@ NAME_BYTES = 24
 
 #: Largest number of nodes whose positions fit in two bytes.
 SHORT_NODES = 2**16
-
-#: Columns of a dense X whose variance is computed at a time.
-BLOCK = 64
 
 
 class FeatureColumns(NamedTuple):
@@ -44,11 +43,12 @@ def feature_columns(X: Any, shown: np.ndarray, first: np.ndarray) -> FeatureColu
     X = X if len(shown) == X.shape[0] else X[shown]
     n, d = X.shape
     node_type = np.dtype(np.uint16 if n <= SHORT_NODES else np.uint32)
+    variances = column_variances(X)
     if sp.issparse(X):
         X = sp.csc_array(X)  # of canonical format, as X was
-        counts, variances = _sparse_statistics(X)
+        counts = np.diff(X.indptr)
     else:
-        counts, variances = np.count_nonzero(X, axis=0), _variances(X)
+        counts = np.count_nonzero(X, axis=0)
     short = counts * (node_type.itemsize + 4)
     is_short = bool(short.sum() < 4 * n * d)
     sizes = NAME_BYTES + (short if is_short else np.full(d, 4 * n))
@@ -65,25 +65,6 @@ def feature_columns(X: Any, shown: np.ndarray, first: np.ndarray) -> FeatureColu
     chosen.eliminate_zeros()
     starts, nodes = chosen.indptr.astype(np.uint32), chosen.indices.astype(node_type)
     return FeatureColumns(features, starts, nodes, _single(chosen.data))
-
-
-def _variances(X: np.ndarray) -> np.ndarray:
-    blocks = [X[:, begin : begin + BLOCK] for begin in range(0, X.shape[1], BLOCK)]
-    with np.errstate(over="ignore"):
-        return np.concatenate([block.var(axis=0, dtype=np.float64) for block in blocks])
-
-
-def _sparse_statistics(X: sp.csc_array) -> tuple[np.ndarray, np.ndarray]:
-    """Number of entries that are not 0, and variance, of every column."""
-    n, d = X.shape
-    columns = np.repeat(np.arange(d), np.diff(X.indptr))
-    data = X.data.astype(np.float64)
-    counts = np.bincount(columns, data != 0, minlength=d).astype(np.int64)
-    mean = np.bincount(columns, data, minlength=d) / n
-    with np.errstate(over="ignore"):
-        squares = np.bincount(columns, (data - mean[columns]) ** 2, minlength=d)
-        squares += (n - np.diff(X.indptr)) * mean**2
-    return counts, squares / n
 
 
 def _single(values: np.ndarray) -> np.ndarray:

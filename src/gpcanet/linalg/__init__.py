@@ -10,6 +10,7 @@ from .eigen import (
 from .features import (
     CenteredFeatures,
     column_blocks,
+    column_variances,
     extreme_exponent,
     row_chunks,
     times_power_of_two,
@@ -43,6 +44,7 @@ __all__ = [
     "Solver",
     "choose_method",
     "column_blocks",
+    "column_variances",
     "estimate_trace",
     "extreme_exponent",
     "fix_signs",

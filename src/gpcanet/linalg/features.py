@@ -163,6 +163,36 @@ def row_chunks(n_rows: int, n_columns: int, dtype: Any) -> Iterator[slice]:
         yield slice(begin, min(n_rows, begin + height))
 
 
+def column_variances(X: Any) -> np.ndarray:
+    """Variances of the columns of an array or a CSR matrix, in float64.
+
+    They are exactly 0 for constants, and for columns whose squares leave the range of float64.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, variances = _mean_and_variances(X)
+        rounding = (X.shape[0] * np.finfo(np.float64).eps * mean) ** 2
+        return np.where((variances > rounding) & np.isfinite(variances), variances, 0.0)
+
+
+def _mean_and_variances(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    n, d = X.shape
+    squares = np.zeros(d)
+    if not sp.issparse(X):
+        mean = X.mean(axis=0, dtype=np.float64)
+        for rows in row_chunks(n, d, np.float64):
+            squares += ((X[rows] - mean) ** 2).sum(axis=0)
+        return mean, squares / n
+    chunks, total = list(row_chunks(X.nnz, 1, np.float64)), np.zeros(d)
+    for part in chunks:
+        total += np.bincount(X.indices[part], X.data[part], d)
+    mean, counts = total / n, np.zeros(d, np.int64)
+    for part in chunks:
+        columns = X.indices[part]
+        counts += np.bincount(columns, minlength=d)
+        squares += np.bincount(columns, (X.data[part] - mean[columns]) ** 2, d)
+    return mean, (squares + (n - counts) * mean**2) / n
+
+
 def column_blocks(n_columns: int, block_size: int) -> list[slice]:
     """Slices of columns: as few as possible, of about equal size, at most ``block_size``."""
     n_blocks = -(-n_columns // block_size)

@@ -82,8 +82,8 @@ class GPCAConv(torch.nn.Module):
         super().__init__()
         for name, width in (("in_channels", in_channels), ("out_channels", out_channels)):
             check_number(name, width, 1, advice="give the width of the layer", integer=True)
-        check_number("alpha", alpha, 0, 1e6, advice="use alpha=0 to ignore the graph")
-        check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
+        check_number("alpha", alpha, 0, 1e6, advice="use 0 to ignore the graph")
+        check_number("beta", beta, 0, 1, advice="use 0 to ignore labels")
         check_choice("normalization", normalization, ("sym", "rw"))
         check_choice("ghost", ghost, ("balanced", "paper"))
         if n_iter != "taylor":

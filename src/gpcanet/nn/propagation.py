@@ -75,7 +75,7 @@ class GraphPropagation:
     ) -> None:
         check_choice("normalization", normalization, ("sym", "rw"))
         check_choice("ghost", ghost, ("balanced", "paper"))
-        check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
+        check_number("beta", beta, 0, 1, advice="use 0 to ignore labels")
         self.graph = to_graph(edges, edge_weight, n_nodes)
         self.n_nodes = self.graph.n_nodes
         self.normalization, self.beta, self.ghost = normalization, beta, ghost

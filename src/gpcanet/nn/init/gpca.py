@@ -152,7 +152,7 @@ def gpca_init_(
     given = check_arguments(model, x, edge_index, edge_weight, forward)
     model = unwrap(model)
     check_number("alpha", alpha, 0, 1e6, advice="use alpha=1 for a GCN")
-    check_number("beta", beta, 0, 1, advice="use beta=0 to ignore labels")
+    check_number("beta", beta, 0, 1, advice="use 0 to ignore labels")
     if n_iter != "gcn":
         check_number("n_iter", n_iter, 1, advice="or use n_iter='gcn'", integer=True)
     if spectrum not in ("auto", "paper"):

@@ -170,7 +170,10 @@ MODELS = {
         lambda: torch.nn.Linear(5, 3),
         r"Linear.forward does not take \(x, edge_ind",
     ),
-    "two outputs": (TwoHeads, "the model returns tuple; train needs one tensor of 40 rows"),
+    "two outputs": (
+        TwoHeads,
+        "the model returns tuple; wrap it in one that returns a tensor of 40 rows",
+    ),
     "too narrow": (lambda: GCN(5, 4, 2, 2), "the model has 2 outputs for 3 classes; use"),
     "ours, other width": (
         lambda: GCN(6, 4, 2, 3),

@@ -1,5 +1,6 @@
 """Saved networks: the same probabilities after loading, one sentence for what does not fit."""
 
+import copy
 import os
 from dataclasses import replace
 
@@ -306,3 +307,41 @@ def test_estimators_and_networks_have_their_own_functions(network, tmp_path):
     gpcanet.save_model(GPCA(2).fit(DATA.X), path, overwrite=True)
     with pytest.raises(ValueError, match=r"of kind 'GPCA'; load an estimator by gpcanet\.load_mod"):
         load_model(path)
+
+
+# -- predictions of any model -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [GCN, pyg.GCN])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_networks_of_other_precision(kind, dtype):
+    data = NodeData.of(weighted(DATA))
+    data = replace(data, x=data.x.to(dtype))
+    torch.manual_seed(0)
+    network = trained(kind(6, 8, 2, 3).to(dtype), data)
+    expected = TrainedNetwork(
+        copy.deepcopy(network.model).double(), temperature=network.temperature
+    )
+    tol = 0.05 if dtype != torch.float64 else 1e-12
+    np.testing.assert_allclose(network.predict_proba(data), expected.predict_proba(data), atol=tol)
+
+
+@pytest.mark.parametrize("make", [lambda cached: pyg.GCN(6, 8, 2, 3, cached=cached),
+                                  lambda cached: pyg.SGConv(6, 3, K=2, cached=cached)])  # fmt: skip
+def test_caches_of_the_training_graph_are_not_used_for_another(make):
+    network = trained(make(True), DATA)
+    other = make(False)
+    other.load_state_dict(network.model.state_dict())
+    expected = replace(network, model=other).predict_proba(OTHER)
+    np.testing.assert_array_equal(network.predict_proba(OTHER), expected)
+    assert network.predict_proba(DATA).shape == (60, 3)
+
+
+def test_models_that_return_no_scores_are_refused():
+    class Pair(GCN):
+        def forward(self, *args, **kwargs):
+            return super().forward(*args, **kwargs), None
+
+    with pytest.raises(ValueError, match="the model returns tuple; wrap it in one that returns"):
+        TrainedNetwork(Pair(6, 8, 2, 3)).predict(DATA)
+    assert TrainedNetwork(pyg.APPNP(2, 0.1)).predict(DATA).shape == (60,)

@@ -89,10 +89,12 @@ class GraphPropagation:
         self._products: dict[Any, Product] = {}
         self._sparse_tensors: dict[tuple[torch.device, torch.dtype, bool], Any] = {}
 
+    @torch.compiler.disable  # numpy and numba compute it
     def __matmul__(self, F: Tensor) -> Tensor:
         """Return P F."""
         return _Polynomial.apply(F, self, None, 1, False)
 
+    @torch.compiler.disable
     def fixed_point(self, H: Tensor, alpha: float | Tensor, n_iter: int) -> Tensor:
         """Return n_iter steps of F <- alpha/(1+alpha) P F + 1/(1+alpha) H, starting from F = H.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from ..utils.checks import check_number
 
 #: Largest density of features for which a sparse product is faster than a dense one.
 SPARSE_DENSITY = 0.04
+
+#: Columns of a sparse matrix that are converted to a dense block at a time.
+COLUMN_BLOCK = 256
 
 #: Largest seed of torch.
 LARGEST_SEED = 2**63 - 1
@@ -110,6 +114,17 @@ def to_numpy_or_scipy(x: Tensor) -> Any:
     x = x.to_sparse_coo().coalesce()
     rows, columns = x.indices().numpy()
     return sp.csr_array((x.values().numpy(), (rows, columns)), shape=tuple(x.shape))
+
+
+def dense_blocks(x: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Blocks of columns of a sparse matrix as dense matrices, or a dense matrix as one block."""
+    if not is_sparse(x):
+        yield slice(None), x
+        return
+    columns = to_numpy_or_scipy(x).tocsc()
+    for begin in range(0, x.shape[1], COLUMN_BLOCK):
+        part = slice(begin, begin + COLUMN_BLOCK)
+        yield part, torch.from_numpy(columns[:, part].toarray()).to(x.device, x.dtype)
 
 
 def select_rows(x: Tensor, nodes: np.ndarray) -> Tensor:

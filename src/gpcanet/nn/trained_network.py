@@ -19,7 +19,13 @@ from .conv import uses_ghost_edges
 from .init.forward_pass import preserved_state
 from .models import GPCANet
 from .tensors import check_finite_features, check_module, to_feature_tensor
-from .training.data import NodeData, densify_if_needed, prepare_edges, translating_torch_errors
+from .training.data import (
+    NodeData,
+    check_output,
+    densify_if_needed,
+    prepare_edges,
+    translating_torch_errors,
+)
 
 #: Message if a network that needs training labels has none.
 NO_TRAINING_LABELS = (
@@ -153,18 +159,21 @@ class TrainedNetwork:
             )
         check_finite_features(x)
         self._check_feature_names(data)
-        weight = next(self.model.parameters())
+        weight = next(self.model.parameters(), x)
         y = torch.from_numpy(self._labels(graph))
         labelled, nothing = torch.nonzero(y >= 0).flatten(), torch.empty(0, dtype=torch.int64)
         nodes = NodeData(x.to(weight.dtype), graph, y, labelled, nothing, nothing).to(weight.device)
         with torch.no_grad(), preserved_state(self.model), translating_torch_errors(nodes):
             nodes = densify_if_needed(self.model, nodes)
             output = prepare_edges(self.model, nodes).run(self.model, nodes.x)
+        check_output(output, graph.n_nodes)
         if self.classes is not None and output.shape[1] != len(self.classes):
             raise InputError(
                 f"the model has {output.shape[1]} outputs for {len(self.classes)} classes; give "
                 f"one class per output"
             )
+        if output.dtype in (torch.float16, torch.bfloat16):  # numpy has no bfloat16
+            output = output.float()
         return torch.softmax(output / self.temperature, 1).cpu().numpy()
 
     def _labels(self, graph: Graph) -> np.ndarray:

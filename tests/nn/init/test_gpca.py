@@ -442,3 +442,47 @@ def test_labels_and_masks_of_ghost_edges_may_be_arrays_or_lists(x, edge_index, v
     ):
         gpca_init_(model, x.float(), edge_index, beta=0.3, y=y, train_mask=train)
         assert torch.equal(model.convs[0].lin.weight, models[0].convs[0].lin.weight)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int32])
+def test_dtype_of_the_labels_does_not_matter(x, edge_index, dtype):
+    y, weights = (torch.arange(120) % 2), []
+    for labels in (y, y.to(dtype)):
+        model = GCN(10, WIDTH, 2, 2).double()
+        gpca_init_(model, x, edge_index, beta=0.5, y=labels, train_mask=torch.arange(40))
+        weights.append(model.convs[0].lin.weight)
+    assert torch.equal(*weights)
+
+
+def test_buffers_that_cannot_be_written_are_left_alone(x, edge_index):
+    model = GCN(10, WIDTH, 2, 2).double().train()
+    model.register_buffer("positions", torch.arange(5.0).expand(3, 5))
+    assert gpca_init_(model, x, edge_index).n_set == 1
+    assert model.convs[0].training
+
+
+def test_features_of_inference_mode_and_compiled_parts(x, edge_index):
+    with torch.inference_mode():
+        features = x + 0
+    assert gpca_init_(GCN(10, WIDTH, 2, 2).double(), features, edge_index).n_set == 1
+    model = torch.nn.Sequential(torch.nn.Linear(10, 4), torch.jit.script(torch.nn.Linear(4, 2)))
+    with pytest.raises(TypeError, match="a part of it, is compiled by TorchScript"):
+        gpca_init_(model, x.float())
+
+
+def test_features_that_look_like_pairs_are_not_taken_for_them():
+    """In one-hot codes no two columns are positive at once, as in the output of paired weights."""
+
+    class Skip(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.skip = pyg.GCNConv(8, 8), torch.nn.Linear(8, 8)
+            self.out = pyg.GCNConv(16, 2)
+
+        def forward(self, x, edge_index):
+            both = self.conv(x, edge_index).relu(), self.skip(x).relu()
+            return self.out(torch.cat(both, 1), edge_index)
+
+    model, x = Skip(), torch.eye(8).repeat(5, 1)
+    gpca_init_(model, x, torch.stack([torch.arange(40), torch.arange(40).roll(1)]))
+    assert (model.skip.weight[:, :4] + model.skip.weight[:, 4:]).abs().max() > 0.01

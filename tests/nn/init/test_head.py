@@ -17,6 +17,9 @@ from sklearn.metrics import log_loss
 from gpcanet.errors import InputError
 from gpcanet.nn import GCN, gpca_init_
 from gpcanet.nn.init.head import PENALTIES, OutputHead
+from gpcanet.nn.init.linear_part import LinearPart
+from gpcanet.nn.init.rules import find_layers
+from gpcanet.nn.training.registry import MLP
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +32,12 @@ def mask(y):
     chosen = torch.zeros(len(y), dtype=torch.bool)
     chosen[::3] = True
     return chosen
+
+
+def linear_part(F, n_out):
+    """The linear part of a layer without edges, so that its input is F."""
+    [layer] = find_layers(torch.nn.Linear(F.shape[1], n_out).double())[0].values()
+    return LinearPart(layer, torch.from_numpy(F))
 
 
 def hidden_features(model, x, edge_index):
@@ -147,7 +156,7 @@ def test_property_penalty_of_ridge_has_the_best_calibrated_likelihood(data):
     F = random.normal(size=(80, 30)) + data.draw(st.floats(0.2, 1)) * np.eye(30)[y]
     train, held_out = np.arange(40), np.arange(40, 80)
     head = OutputHead.of("ridge", y, train, held_out)
-    weight, intercept = head.fit("a", torch.from_numpy(F), k, has_bias=True)
+    weight, intercept = head.fit(linear_part(F, k), k, has_bias=True)
     scale, losses, differences = np.sqrt(np.mean(F[train] ** 2)), [], []
     for penalty in PENALTIES["ridge"]:
         ridge = Ridge(1 / penalty).fit(F[train] / scale, np.eye(k)[y[train]])
@@ -207,17 +216,15 @@ def test_property_permuting_rows_and_classes_permutes_the_head(data):
     )
     random = np.random.default_rng(data.draw(st.integers(0, 10_000)))
     y = random.permutation(np.arange(n) % k)
-    F = torch.from_numpy(random.normal(size=(n, d)) + y[:, None])
+    F = random.normal(size=(n, d)) + y[:, None]
     train = np.arange(n) < n - 5
     validation = ~train
-    first = OutputHead.of("logistic", y, train, validation).fit("a", F, k, has_bias=True)
+    head = OutputHead.of("logistic", y, train, validation)
+    first = head.fit(linear_part(F, k), k, has_bias=True)
     rows, classes = random.permutation(n), random.permutation(k)
-    second = OutputHead.of("logistic", classes[y][rows], train[rows], validation[rows]).fit(
-        "a", F[torch.from_numpy(rows)], k, has_bias=True
-    )
-    before, after = (
-        softmax(F.numpy() @ one.weight + one.intercept, axis=1) for one in (first, second)
-    )
+    head = OutputHead.of("logistic", classes[y][rows], train[rows], validation[rows])
+    second = head.fit(linear_part(F[rows], k), k, has_bias=True)
+    before, after = (softmax(F @ one.weight + one.intercept, axis=1) for one in (first, second))
     # L-BFGS stops at a gradient of 1e-4; weights of almost no effect may differ more.
     np.testing.assert_allclose(after[:, classes], before, atol=5e-3)
 
@@ -264,3 +271,35 @@ def test_model_with_two_output_layers_has_no_single_head(x, edge_index, y, mask)
 
     with pytest.raises(InputError, match="output layers first and second"):
         gpca_init_(TwoHeads(), x.float(), edge_index, head="logistic", y=y, train_mask=mask)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("width", [5, 12])
+@pytest.mark.parametrize("kind", [GCN, pyg.GCN, MLP])
+def test_sparse_features_give_the_weights_of_dense_ones(kind, width, layers):
+    """An output layer or a bottleneck may be the first layer; F has several blocks of columns."""
+    random = np.random.default_rng(0)
+    y = torch.arange(60) % 4
+    codes = np.eye(4, 300)[y] + (random.random((60, 300)) < 0.02)
+    x = torch.from_numpy(codes).float()
+    ends = torch.arange(60), torch.arange(60).roll(4)
+    edge_index = torch.stack([torch.cat(ends), torch.cat(ends[::-1])])
+    outputs = []
+    for features in (x, x.to_sparse_csr()):
+        model = kind(300, width, layers, 4, dropout=0.0)
+        train = torch.arange(30)
+        gpca_init_(
+            model, features, edge_index, head="ridge", y=y, train_mask=train
+        ).raise_if_empty()
+        with torch.no_grad():
+            outputs.append(model.eval()(x, edge_index))
+    torch.testing.assert_close(*outputs)
+    assert (outputs[0].argmax(1) == y).double().mean() > 0.9
+
+
+def test_frozen_biases_are_left_alone(x, edge_index, y, mask):
+    model = pyg.GCN(10, WIDTH, 2, 3).double()
+    for conv in model.convs:
+        torch.nn.init.constant_(conv.bias, 0.5).requires_grad_(False)
+    gpca_init_(model, x, edge_index, head="ridge", y=y, train_mask=mask)
+    assert all(bool((conv.bias == 0.5).all()) for conv in model.convs)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 from torch.nn import Linear, Parameter
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
 
 from gpcanet.nn import GCN, GPCANet, gpca_init_
@@ -372,3 +373,14 @@ def test_output_layers_are_found_in_inference_mode(x, edge_index):
     with torch.inference_mode():
         report = gpca_init_(model, features, edge_index)
     assert {layer.name for layer in report if not layer.is_set} == {"first", "second"}
+
+
+def test_output_layer_in_a_reentrant_checkpoint():
+    def forward(m, x, e):
+        tail = lambda h: m.out(m.b(h, e).relu())  # noqa: E731
+        return checkpoint(tail, m.a(x, e).relu(), use_reentrant=True)
+
+    model = Model(forward, a=gcn(), b=gcn(), out=Linear(W, 3))
+    edges = torch.stack([torch.arange(10), torch.arange(10).roll(1)])
+    found = find_output_layers(model, lambda: model(torch.randn(10, W), edges))
+    assert found == {"out"}

@@ -225,3 +225,22 @@ def test_several_node_types_are_refused(init, x, edge_index):
     model = pyg.HeteroConv({("a", "to", "a"): pyg.GCNConv(10, 4)})
     with pytest.raises(UserError, match="needs the features of one set of nodes; give x, or use"):
         init(model, data)
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_spectral_norms_are_left_alone(init, x, edge_index):
+    class Normed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(10, 8))
+            self.conv = pyg.GCNConv(8, 3)
+
+        def forward(self, x, edge_index):
+            return self.conv(self.first(x).relu(), edge_index)
+
+    model = Normed().train()
+    before = [tensor.clone() for tensor in (*model.first.parameters(), *model.first.buffers())]
+    report = init(model, x.float(), edge_index)
+    assert "computed from others" in report["first"].reason
+    after = *model.first.parameters(), *model.first.buffers()
+    assert all(map(torch.equal, before, after))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch_geometric.nn as pyg
+from torch_geometric.data import Data
 from truth import dense_P, random_features, random_graph
 
 from gpcanet.nn import GCN, spog_init_
@@ -141,3 +142,26 @@ def test_other_models_get_xavier_weights(model, reason, edges, x):
 def test_number_of_steps_must_be_positive(edges, x):
     with pytest.raises(ValueError, match="n_steps=0 must be at least 1"):
         spog_init_(pyg.GCN(6, 8, 4, 3), x, edges, n_steps=0)
+
+
+def test_data_gives_the_weights_of_its_tensors(edges, x):
+    class Plain(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            widths = [WIDTHS[0], 16, 16, 16, WIDTHS[2]]
+            self.convs = torch.nn.ModuleList(pyg.GCNConv(i, o) for i, o in pairwise(widths))
+
+        def forward(self, x, edge_index):
+            for conv in self.convs[:-1]:
+                x = conv(x, edge_index).relu()
+            return self.convs[-1](x, edge_index)
+
+    by_data, by_tensors = Plain(), Plain()
+    data = Data(x=x, edge_index=edges, edge_weight=torch.ones(edges.shape[1]))
+    report = spog_init_(by_data, data, n_steps=3)
+    spog_init_(by_tensors, x, edges, n_steps=3)
+    assert report.n_set == 4
+    assert data.x is x
+    for one, other in zip(by_data.parameters(), by_tensors.parameters(), strict=True):
+        if one.dim() == 2:
+            assert torch.equal(one, other)

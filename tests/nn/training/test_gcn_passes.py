@@ -6,10 +6,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
+from torch_geometric.nn.dense.linear import Linear
 from truth import dense_P, random_graph
 
 from gpcanet.datasets import block_model
-from gpcanet.nn import GCN, GraphPropagation, NodeData, Settings, train, train_many
+from gpcanet.nn import GCN, GCNConv, GraphPropagation, NodeData, Settings, train, train_many
 from gpcanet.nn.dropout import Dropout
 from gpcanet.nn.training import gcn_passes
 from gpcanet.nn.training.gcn_passes import TILE_ROWS, GCNPasses, is_plain_gcn
@@ -235,3 +236,17 @@ def test_products_without_the_operator_of_onednn_are_those_of_numpy(monkeypatch)
     monkeypatch.setattr(gcn_passes, "_scripted_linear", lambda: None)
     np.testing.assert_allclose(gcn_passes.linear(x, W), fast, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(fast, x @ W.T, rtol=1e-5, atol=1e-5)
+
+
+def test_models_that_are_changed_are_called_by_torch():
+    data = NodeData.of(block_model(60, 240, n_features=6, n_classes=N_CLASSES, seed=0))
+    model = GCN(6, 8, 2, N_CLASSES)
+    assert is_plain_gcn(model, data)
+    model.forward = lambda *args: GCN.forward(model, *args)
+    assert not is_plain_gcn(model, data)
+    model = GCN(6, 8, 2, N_CLASSES)
+    model.convs[0].lin = Linear(6, 8, bias=True)
+    assert not is_plain_gcn(model, data)
+    model = GCN(6, 8, 2, N_CLASSES)
+    model.convs[0] = GCNConv(6, 8, normalization="rw")
+    assert not is_plain_gcn(model, data)

@@ -411,3 +411,30 @@ def test_training_where_gradients_are_disabled(data, kind):
         assert not torch.is_grad_enabled()
     assert result.curve == train(model(kind), data, QUICK).curve
     assert [other.curve for other in several] == [result.curve] * 2
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # of torch.compile
+@pytest.mark.parametrize("kind", [GCN, GPCANet])
+def test_compiled_model_is_trained_to_the_same_weights(data, kind):
+    settings, models = Settings(epochs=3, lr=0.01), [model(kind), model(kind)]
+    train(models[0], data, settings)
+    train(torch.compile(models[1], backend="eager"), data, settings)
+    for one, other in zip(*(net.parameters() for net in models), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_caches_of_the_whole_graph_are_not_used_for_parts(data):
+    settings = Settings(epochs=1, parts=3)
+    with pytest.raises(ValueError, match="cached=True keep the edges of one graph, but parts > 1"):
+        train(pyg.SGConv(16, 4, K=2, cached=True), data, settings)
+    assert train(GCN(16, 16, 2, 4, cached=True), data, settings).epochs == 1
+
+
+def test_state_that_cannot_be_loaded_is_an_error_before_training(data):
+    net = model()
+    net.register_buffer("positions", torch.arange(5.0).expand(3, 5))
+    calls = []
+    net.register_forward_hook(lambda *_: calls.append(1))
+    with pytest.raises(ValueError, match="the model cannot load its own state_dict"):
+        train(net, data, QUICK)
+    assert len(calls) == 1

@@ -10,13 +10,10 @@ import torch
 from torch import Tensor
 
 from ...linalg import leading_eigenpairs
-from ..tensors import is_sparse, to_numpy_or_scipy
+from ..tensors import dense_blocks, is_sparse, to_numpy_or_scipy
 
 #: Rows per product in double precision.
 ROW_BLOCK = 2**15
-
-#: Columns of a sparse H that are converted to a dense block at a time.
-COLUMN_BLOCK = 256
 
 #: Root mean square of the outputs of a layer. Larger outputs make training slower: a step of Adam
 #: changes them less, and a random output layer starts with larger wrong scores.
@@ -85,12 +82,11 @@ def _sparse_layer_eigenvectors(
 ) -> LayerEigenvectors:
     """The same in blocks of columns, because F is dense and has as many columns as H."""
     n, d = H.shape
-    sparse = to_numpy_or_scipy(H).tocsc()
+    sparse = to_numpy_or_scipy(H)
     mean = np.asarray(sparse.sum(axis=0)).ravel() / n if center else np.zeros(d, sparse.dtype)
     M, norm_F = np.empty((d, d)), 0.0
-    for start in range(0, d, COLUMN_BLOCK):
-        columns = slice(start, start + COLUMN_BLOCK)
-        F = aggregate(torch.from_numpy(sparse[:, columns].toarray() - mean[columns]).to(H.device))
+    for columns, dense in dense_blocks(H):
+        F = aggregate(dense - torch.from_numpy(mean[columns]).to(dense))
         block = F.double().cpu().numpy()
         M[:, columns] = sparse.T @ block - np.outer(mean, block.sum(axis=0))
         norm_F += _squared_norm(F)

@@ -23,9 +23,10 @@ from .rules import NamedLayer, unwrap
 
 @contextmanager
 def preserved_state(model: torch.nn.Module) -> Iterator[None]:
-    """Evaluation mode inside the block; afterwards modes, buffers and caches are restored.
+    """Evaluation mode and empty caches inside the block; all state is restored afterwards.
 
-    In evaluation mode a pass draws no random numbers and updates no running means.
+    In evaluation mode a pass draws no random numbers and updates no running means. A cache may be
+    that of another graph.
     """
     saved = [
         (
@@ -41,19 +42,28 @@ def preserved_state(model: torch.nn.Module) -> Iterator[None]:
         for module in model.modules()
     ]
     model.eval()
+    for module, _, _, caches in saved:
+        for name in caches:
+            setattr(module, name, None)
     try:
         yield
     finally:
-        for module, mode, buffers, caches in saved:
+        for module, mode, _, _ in saved:
             module.training = mode
+        for module, _, buffers, caches in saved:
             for name in dict(module.named_buffers(recurse=False)).keys() - buffers.keys():
                 setattr(module, name, None)
             for name, (buffer, values) in buffers.items():
                 if values is not None:
                     setattr(module, name, buffer)
-                    buffer.copy_(values)
+                    if not _is_same(buffer, values):  # some buffers cannot be written in place
+                        buffer.copy_(values)
             for name, value in caches.items():
                 setattr(module, name, value)
+
+
+def _is_same(buffer: Tensor, values: Tensor) -> bool:
+    return buffer.is_meta or torch.equal(buffer, values)
 
 
 @contextmanager
@@ -140,9 +150,13 @@ def check_arguments(
     """
     check_module(model)
     model = unwrap(model)
-    if isinstance(model, torch.jit.ScriptModule):
-        raise InputTypeError("the model is compiled by TorchScript; initialise it before")
+    if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
+        raise InputTypeError(
+            "the model, or a part of it, is compiled by TorchScript; initialise it before"
+        )
     given = read_input(model, x, edge_index, edge_weight, forward)
+    if isinstance(given.x, Tensor) and given.x.is_inference():  # autograd does not take these
+        given = given._replace(x=given.x.clone())
     x, edge_index, edge_weight, forward = given
     features = _features_by_type(x, forward)
     weights = [parameter for parameter in model.parameters() if not is_lazy(parameter)]

@@ -15,7 +15,7 @@ from ...errors import InputError, InputTypeError
 from ...linalg import GhostForm, Normalization
 from ...utils.checks import check_number
 from ..propagation import EdgeInput, GraphPropagation, missing_labels_error
-from ..tensors import check_seed
+from ..tensors import check_seed, is_sparse
 from .effective_rank import recorded_ranks
 from .forward_pass import (
     check_arguments,
@@ -178,6 +178,7 @@ def gpca_init_(
     setter = LayerSetter(
         model, _Aggregation(alpha, n_iter, beta, P), center=n_iter != "gcn", pairs=pairs,
         spectrum=spectrum, head=output_head, skip=skip, seed=seed,
+        x=given.x if isinstance(given.x, Tensor) and not is_sparse(given.x) else None,
     )  # fmt: skip
     layers = setter.layers.values()
     with preserved_state(model):
@@ -212,6 +213,7 @@ def _training_labels(y: Tensor | None, train_mask: Tensor | None) -> Tensor | No
     if y is None or train_mask is None:
         return y
     y = torch.as_tensor(y)
+    y = y if y.is_floating_point() else y.long()  # bool and uint8 have no -1
     train = torch.from_numpy(to_rows(train_mask, len(y), "train_mask")).to(y.device)
     labels = torch.full_like(y, -1)
     labels[train] = y[train]

@@ -19,6 +19,7 @@ from torch import Tensor
 from ...errors import InputError, InputTypeError
 from ...utils.checks import check_choice
 from ..tensors import dtype_name
+from .linear_part import LinearPart
 
 #: Regression of the output layer.
 HeadKind = Literal["logistic", "ridge"]
@@ -112,17 +113,16 @@ class OutputHead:
             return self.y.shape[1]
         return int(self.y[np.concatenate([self.train, self.validation])].max()) + 1
 
-    def fit(self, layer: str, F: Tensor, n_out: int, *, has_bias: bool) -> Weights:
-        """Regress the labels of the training rows on F, the input of an output layer.
+    def fit(self, part: LinearPart, n_out: int, *, has_bias: bool) -> Weights:
+        """Regress the labels of the training rows on F of a layer, for ``n_out`` outputs.
 
         The penalty has the smallest loss on the validation rows, or in a cross-validation on the
         training rows. For classes the loss is the cross-entropy. The scores of a ridge regression
         are not logits: they are first multiplied by the best factor.
         """
-        self._check_layer(layer, F.shape[0], n_out)
+        self._check_layer(part.layer.name, part.H.shape[0], n_out)
         used = np.concatenate([self.train, self.validation])
-        rows = F[torch.from_numpy(used).to(F.device)].double().cpu().numpy()
-        y = self.y[used]
+        rows, y = part.aggregated_rows(used), self.y[used]
         if self.regression == "ridge" and self.has_classes:
             y = np.equal(y[:, None], np.arange(n_out)).astype(np.float64)
         scale = math.sqrt(np.mean(np.square(rows[: len(self.train)]))) or 1.0

@@ -17,7 +17,7 @@ from ...errors import InputError, UserError
 from ...utils.messages import first_line
 from ..conv import GCNConv, GPCAConv
 from ..propagation import GraphPropagation
-from ..tensors import check_same_dtype, is_sparse, stored_values
+from ..tensors import check_same_dtype, dense_blocks, is_sparse, stored_values
 from .neighbors import Features, Pair, parts_of
 from .outputs import tensors_in
 from .rules import (
@@ -113,6 +113,18 @@ class LinearPart:
             F = self._of_neighbors(H)
             F = F + H if self._n_root else F
         return _check_shape(F, H.shape[0], H.shape[1])
+
+    def aggregated_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return some rows of F, dense also for a sparse H."""
+        where = torch.from_numpy(rows).to(self.H.device)
+        blocks = [self.aggregate(block)[where] for _, block in dense_blocks(self.H)]
+        return torch.cat(blocks, 1).double().cpu().numpy()
+
+    def project(self, W: np.ndarray) -> np.ndarray:
+        """Return F W."""
+        H = self.H
+        projected = H @ torch.from_numpy(W).to(H.device, H.dtype)
+        return self.aggregate(projected).double().cpu().numpy()
 
     @cached_property
     def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:

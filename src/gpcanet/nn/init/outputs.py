@@ -28,7 +28,8 @@ def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[st
 
     Layers without a rule count as well, unless all their parameters have one dimension, as those
     of norms. If no gradient reaches the result, all layers whose result is not the input of another
-    layer are returned; without any autograd graph, the last layer that ran.
+    layer are returned; without any autograd graph, the last layer that ran. So is the last layer
+    if it ran without gradients, as in a reentrant checkpoint.
     """
     layers = _layers_with_matrices(model)
     calls: list[str] = []  # names of layers in the order of their calls
@@ -45,8 +46,8 @@ def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[st
         last = model.register_forward_hook(lambda *hooked: returned.append(hooked[-1]))
         hooks.enter_context(last)
         result = run()
-    results.pop(None, None)
-    if not results:
+    without_gradient = results.pop(None, -1)  # the last call of this kind
+    if not results or without_gradient == len(calls) - 1:
         return set(calls[-1:])
     called = {id(p) for name in calls for p in layers[name].parameters()}
     outside = {id(p) for p in model.parameters() if p.dim() > 1 and id(p) not in called}

@@ -19,6 +19,7 @@ import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 from torch.nn.parameter import is_lazy
+from torch.nn.utils.parametrize import is_parametrized
 
 from ...errors import InputError, InputTypeError
 from ..conv import GCNConv, GPCAConv
@@ -310,9 +311,10 @@ def find_weights(layer: NamedLayer) -> dict[torch.nn.Parameter, WeightMatrix]:
     """Return the weights that the rule names; raise LayerSkipped if they cannot be set together."""
     weights: dict[torch.nn.Parameter, WeightMatrix] = {}
     for owner, name, is_root in weight_attributes(layer):
-        value: Any = getattr(owner, name)
+        value: Any = None if is_parametrized(owner, name) else getattr(owner, name)
         if isinstance(value, LINEAR):
-            owner, name, value = value, "weight", value.weight
+            owner, name = value, "weight"
+            value = None if is_parametrized(owner, name) else owner.weight
         elif isinstance(value, torch.nn.Module):
             raise LayerSkipped(
                 f"its {name} is a {type(value).__name__} and not a linear layer; correct the names "
@@ -339,15 +341,15 @@ def find_weights(layer: NamedLayer) -> dict[torch.nn.Parameter, WeightMatrix]:
 
 
 def find_biases(layer: NamedLayer) -> list[torch.nn.Parameter]:
-    """Return the biases that are added to F W.
+    """Return the biases that are added to F W and are not frozen.
 
     The bias of the layer is first. Then follow those of the weights for the node itself, which no
     aggregation changes.
     """
     found = sorted(weight_attributes(layer), key=lambda found: not found[2])
     owners = [layer.module, *(getattr(owner, name) for owner, name, _ in found)]
-    biases = [getattr(owner, "bias", None) for owner in owners]
-    return list(dict.fromkeys(bias for bias in biases if isinstance(bias, torch.nn.Parameter)))
+    biases = dict.fromkeys(getattr(owner, "bias", None) for owner in owners)
+    return [b for b in biases if isinstance(b, torch.nn.Parameter) and b.requires_grad]
 
 
 def weight_attributes(layer: NamedLayer) -> Iterator[tuple[Any, str, bool]]:
@@ -355,7 +357,11 @@ def weight_attributes(layer: NamedLayer) -> Iterator[tuple[Any, str, bool]]:
     _, module, rule = layer
     has_root = getattr(module, "root_weight", True) is not False  # some keep an unused weight
     for name in rule.weights + (rule.root if has_root else ()):
-        value, is_root = getattr(module, name, None), name in rule.root
+        is_root = name in rule.root
+        if is_parametrized(module, name):  # reading it may change buffers, as in spectral_norm
+            yield module, name, is_root
+            continue
+        value = getattr(module, name, None)
         if isinstance(value, torch.nn.ModuleList):
             for index, part in enumerate(value):
                 if any(True for _ in part.parameters()):

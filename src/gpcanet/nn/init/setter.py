@@ -62,7 +62,8 @@ class LayerSetter:
     """Sets the layers of a model and reports what was done.
 
     ``aggregate(part, H)`` returns F for columns H of a layer's input. With ``center``, H is the
-    centred input. ``spectrum`` is as in ``gpca_init_``.
+    centred input. ``spectrum`` is as in ``gpca_init_``. ``x`` is the dense input of the model, if
+    known.
     """
 
     def __init__(
@@ -76,9 +77,10 @@ class LayerSetter:
         head: OutputHead | None,
         skip: Collection[str],
         seed: int,
+        x: Tensor | None,
     ) -> None:
         self.aggregate, self.center, self.pairs, self.seed = aggregate, center, pairs, seed
-        self.spectrum, self.head = spectrum, head
+        self.spectrum, self.head, self.x = spectrum, head, x
         self.outputs: Collection[str] = ()
         self.paired: set[tuple[int, int]] = set()  # widths and blocks of layers set in pairs
         self.model = model
@@ -202,16 +204,15 @@ class LayerSetter:
                 f"head={head.regression!r} sets a linear output layer, but layer {name} is a "
                 f"{type(module).__name__}; add a linear layer after it or use head=None"
             )
-        return head.fit(name, part.aggregate(part.H), part.width, has_bias=has_bias)
+        return head.fit(part, part.width, has_bias=has_bias)
 
     def _fit_bottleneck(self, part: LinearPart, head: OutputHead, *, has_bias: bool) -> Weights:
         """Return the regression of the labels as weights of a hidden layer.
 
         The scores are followed by as many of their negatives as fit, and have size OUTPUT_SIZE.
         """
-        F = part.aggregate(part.H)
-        fitted = head.fit(part.layer.name, F, head.n_outputs, has_bias=has_bias)
-        scores = F.double().cpu().numpy() @ fitted.weight + fitted.intercept
+        fitted = head.fit(part, head.n_outputs, has_bias=has_bias)
+        scores = part.project(fitted.weight) + fitted.intercept
         size = np.sqrt(np.mean(np.square(scores))) / OUTPUT_SIZE or 1.0
         blocks = (np.concatenate([block, -block], axis=-1) for block in fitted)
         return Weights(*(block[..., : part.width] / size for block in blocks))
@@ -265,6 +266,8 @@ class LayerSetter:
         """Basis of the differences of paired columns, if H is the output of a layer in pairs."""
         if self.spectrum == "paper" or is_sparse(H):
             return None
+        if self.x is not None and H.data_ptr() == self.x.data_ptr():
+            return None  # features that look like pairs, such as one-hot codes
         for width, blocks in self.paired:
             if H.shape[-1] == width and are_pairs(H, blocks):
                 return pair_differences(width, blocks)

@@ -9,12 +9,13 @@ import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 from torch.nn.functional import cross_entropy
+from torch_geometric.data.data import BaseData
 
 from ...utils.checks import check_number
 from ..propagation import EdgeInput, GraphPropagation, to_graph
 from .forward_pass import check_arguments, check_one_graph, preserved_state, run_model
 from .layer_weights import LayerWeights, ModelWeights
-from .model_input import ModelInput
+from .model_input import ModelInput, read_input
 from .random import XAVIER
 from .report import InitReport
 
@@ -37,7 +38,7 @@ PATIENCE = 20
 @torch.no_grad()
 def spog_init_(
     model: torch.nn.Module,
-    x: Tensor,
+    x: Tensor | BaseData,
     edge_index: EdgeInput = None,
     edge_weight: Tensor | None = None,
     *,
@@ -96,7 +97,8 @@ def spog_init_(
         for found in order.values():
             weights.draw_(found, XAVIER, reason)
         if not reason:
-            search = _Search(model, list(order), given, n_classes=output.shape[1])
+            data = x if isinstance(x, BaseData) else None
+            search = _Search(model, list(order), given, data, n_classes=output.shape[1])
             scales = search.run(n_steps, weights.generator)
             for found, scale in zip(order.values(), scales.tolist(), strict=True):
                 for matrix in found.matrices:
@@ -123,6 +125,7 @@ class _Search:
         model: torch.nn.Module,
         names: list[str],
         given: ModelInput,
+        data: BaseData | None,
         n_classes: int,
     ) -> None:
         self.model = copy.deepcopy(model).cpu().double().eval()
@@ -133,6 +136,7 @@ class _Search:
         edges, weights = given.edge_index, given.edge_weight
         self.edges = edges.cpu() if isinstance(edges, Tensor) else edges
         self.edge_weight = None if weights is None else weights.cpu().double()
+        self.data = None if data is None else data.clone().cpu().apply(_in_double)
         self.P = GraphPropagation(to_graph(self.edges, self.edge_weight, self.shape[0]))
 
     def run(self, n_steps: int, generator: torch.Generator) -> Tensor:
@@ -155,6 +159,13 @@ class _Search:
                 size *= DECAY
         return best_scales
 
+    def input_with(self, x: Tensor) -> ModelInput:
+        """Return the input of the model with these features."""
+        if self.data is None:
+            return ModelInput(x, self.edges, self.edge_weight, None)
+        self.data.x = x
+        return read_input(self.model, self.data, None, None, None)
+
     def draw_data(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Return random features and labels."""
         x = torch.randn(self.shape, generator=generator, dtype=torch.float64)
@@ -168,7 +179,7 @@ class _Search:
         weights = [self.layers[1].parameters[0], self.layers[-2].parameters[0]]
         record = self.weights.before_each_run(lambda _, H, *__: inputs.append(H.detach()))
         with torch.enable_grad(), record:
-            output = run_model(self.model, ModelInput(x, self.edges, self.edge_weight, None))
+            output = run_model(self.model, self.input_with(x))
             gradients = torch.autograd.grad(cross_entropy(output, y), weights)
         forward = inputs[1].norm() / inputs[-1].norm() - 1
         backward = gradients[0].norm() / gradients[1].norm() - 1
@@ -179,3 +190,7 @@ class _Search:
         """Half the mean of u^T (I - P) u / u^T u over the columns u; 0 for a zero column."""
         energies = (H * (H - self.P @ H)).sum(0)
         return 0.5 * (energies / H.square().sum(0)).nan_to_num(0.0).mean()
+
+
+def _in_double(value: Tensor) -> Tensor:
+    return value.double() if value.is_floating_point() else value

@@ -262,7 +262,7 @@ def prepare_edges(model: torch.nn.Module, data: NodeData) -> ModelEdges:
             f"{type(model).__name__} does not support edge weights; they are ignored", stacklevel=2
         )
         return ModelEdges(data.edge_index)
-    weights = torch.from_numpy(np.array(graph.weights)).to(data.y.device, torch.float32)
+    weights = torch.from_numpy(np.array(graph.weights)).to(data.y.device, data.x.dtype)
     return ModelEdges(data.edge_index, weights)
 
 
@@ -288,6 +288,18 @@ def densify_if_needed(model: torch.nn.Module, data: NodeData) -> NodeData:
         except NotImplementedError:
             return replace(data, x=data.x.to_dense())
     return data
+
+
+def check_output(output: Any, n_nodes: int) -> None:
+    """Raise an error unless a model returned one row of scores per node."""
+    if isinstance(output, Tensor) and output.dim() == 2 and len(output) == n_nodes:
+        return
+    is_tensor = isinstance(output, Tensor)
+    returned = f"shape {tuple(output.shape)}" if is_tensor else type(output).__name__
+    raise InputError(
+        f"the model returns {returned}; wrap it in one that returns a tensor of {n_nodes} rows "
+        f"with one score per class"
+    )
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def is_plain_gcn(model: Any, data: NodeData) -> bool:
     """Whether ``GCNPasses`` computes the passes of this model.
 
     A plain GCN has ReLU, no normalisation layers and no jumping knowledge, and is on a CPU. Models
-    with hooks must be called by torch.
+    with hooks or a replaced ``forward`` must be called by torch.
     """
     if type(model) is not GCN or model.jk_mode is not None or type(model.act) is not torch.nn.ReLU:
         return False
@@ -52,6 +52,8 @@ def is_plain_gcn(model: Any, data: NodeData) -> bool:
     parameters = list(model.parameters())
     return (
         all(type(conv) is GCNConv and type(conv.lin) is Linear for conv in convs)
+        and all(conv.lin.bias is None for conv in convs)
+        and len({conv.normalization for conv in convs}) == 1
         and all(type(norm) is torch.nn.Identity for norm in model.norms)
         and type(model.dropout) is Dropout
         and model.dropout.p < 1
@@ -59,13 +61,15 @@ def is_plain_gcn(model: Any, data: NodeData) -> bool:
         and all(p.device.type == "cpu" and p.dtype == data.x.dtype for p in parameters)
         and data.x.dtype in (torch.float32, torch.float64)
         and data.x.shape[1] == convs[0].lin.weight.shape[1]
-        and not any(_has_hooks(module) for module in model.modules())
+        and not any(_is_changed(module) for module in model.modules())
     )
 
 
-def _has_hooks(module: torch.nn.Module) -> bool:
+def _is_changed(module: torch.nn.Module) -> bool:
+    """Whether a module has hooks or another forward than its class."""
     return bool(
-        module._forward_hooks
+        "forward" in vars(module)
+        or module._forward_hooks
         or module._forward_pre_hooks
         or module._backward_hooks
         or module._backward_pre_hooks

@@ -21,6 +21,7 @@ from ...errors import InputError, InputTypeError, TrainingDivergedError
 from ...utils.atomic import check_target
 from ...utils.checks import check_number
 from ...utils.labels import SPLIT
+from ...utils.messages import first_line
 from ...utils.progress import report_progress
 from ...utils.training_result import TrainingResult
 from ..conv import storing_means
@@ -37,7 +38,13 @@ from .checkpoint import (
     with_prefix,
     write_checkpoint,
 )
-from .data import NodeData, densify_if_needed, initialize_lazy_layers, translating_torch_errors
+from .data import (
+    NodeData,
+    check_output,
+    densify_if_needed,
+    initialize_lazy_layers,
+    translating_torch_errors,
+)
 from .gcn_passes import GCNPasses, is_plain_gcn, one_torch_thread
 from .partition import Batch, Batches
 from .settings import Settings
@@ -137,6 +144,16 @@ def check_model(model: Any) -> None:
         ) from None
 
 
+def _check_caches(model: torch.nn.Module, whole_graph: Batch) -> None:
+    """Raise an error if a layer would use the edges of the whole graph for its parts."""
+    is_cached = any(getattr(module, "cached", False) is True for module in model.modules())
+    if is_cached and isinstance(whole_graph.edges.edge_index, Tensor):
+        raise InputError(
+            "layers with cached=True keep the edges of one graph, but parts > 1 trains on several; "
+            "use cached=False"
+        )
+
+
 class TrainingLoop:
     """Training of one model, with a checkpoint at ``path``.
 
@@ -171,6 +188,7 @@ class TrainingLoop:
         self.snapshot: tuple[dict[str, Tensor], TrainingResult] = ({}, self.result)
         self.batches = None
         if settings.parts > 1:
+            _check_caches(model, self.whole_graph)
             self.batches = Batches(
                 model, data, settings.parts, settings.parts_per_batch, settings.seed
             )
@@ -272,6 +290,13 @@ class TrainingLoop:
             n_outputs, accuracy = self._evaluate()
         self.result.add_evaluation(0, None, accuracy, later=False)
         self._keep_weights()
+        try:  # now rather than after the training
+            self.model.load_state_dict(self.best_weights)
+        except RuntimeError as error:
+            raise InputError(
+                f"the model cannot load its own state_dict ({first_line(error)}); train copies the "
+                f"weights of the best epoch by it"
+            ) from error
         if n_outputs < self.data.n_classes:
             raise InputError(
                 f"the model has {n_outputs} outputs for {self.data.n_classes} classes; use one "
@@ -284,14 +309,7 @@ class TrainingLoop:
         self._set_mode(training=False)
         with nullcontext() if self.passes is not None else storing_means(self.model):
             output = self._run_model(self.whole_graph)
-        n = self.data.graph.n_nodes
-        if not isinstance(output, Tensor) or output.dim() != 2 or len(output) != n:
-            is_tensor = isinstance(output, Tensor)
-            returned = f"shape {tuple(output.shape)}" if is_tensor else type(output).__name__
-            raise InputError(
-                f"the model returns {returned}; train needs one tensor of {n} rows with one score "
-                f"per class, so wrap the model"
-            )
+        check_output(output, self.data.graph.n_nodes)
         if not bool(torch.isfinite(output).all()):
             raise self._diverged("an output is not finite", self.result.epochs)
         predicted = output.argmax(1)

@@ -58,7 +58,8 @@ def mutate(rng: Rng, content: bytes) -> bytes:
             value = int(choose(rng, *EXTREMES)) % 256**width
             data[at : at + width] = value.to_bytes(width, str(choose(rng, "little", "big")))
         else:
-            words = (b"9" * 30, b"-1", b"nan", b"1e400", b'"', b"\n", b"\0", b",,,", b"\xff\xfe")
+            words = (b"9" * 30, b"-1", b"nan", b"1e400", b'"', b"\n", b"\0", b",,,", b"\xff\xfe",
+                     b"A" * 3_000)  # fmt: skip
             data[at : at + int(choose(rng, 0, size))] = choose(rng, *words)
     return bytes(data)
 

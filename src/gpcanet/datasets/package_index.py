@@ -23,6 +23,7 @@ from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 
 from ..errors import DataError, DataUnavailableError
+from ..utils.messages import first_line
 from .download import download, read_url, without_login
 
 #: Largest member of an archive that is read.
@@ -118,7 +119,7 @@ def read_members(path: Path, requested: set[str]) -> Iterable[tuple[str, bytes]]
         raise
     except Exception as error:  # damaged archives raise errors of all types
         raise DataError(
-            f"{path.name} is not a readable archive ({error}); download it again"
+            f"{path.name} is not a readable archive ({first_line(error)}); download it again"
         ) from None
 
 

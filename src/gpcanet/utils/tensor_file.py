@@ -17,6 +17,7 @@ import numpy as np
 from .. import __version__
 from ..errors import DataError
 from .atomic import atomic_file
+from .messages import first_line, quoted
 
 #: Incremented when older versions of the package cannot read new files.
 FORMAT_VERSION = 1
@@ -54,12 +55,12 @@ def read_tensor_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, n
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         stated = header.pop("sha256")
     except Exception as error:  # a damaged file can raise any error
-        reason = str(error).partition("\n")[0]
+        reason = first_line(error)
         raise DataError(f"{path} is not a {kind} of GPCANet, or is damaged: {reason}") from None
     if not isinstance(header.get("format"), int) or header["format"] > FORMAT_VERSION:
         raise DataError(
-            f"{path} was written by GPCANet {header.get('gpcanet')} in a format newer than this "
-            f"version can read; update gpcanet"
+            f"{path} was written by GPCANet {quoted(header.get('gpcanet'))} in a format newer than "
+            f"this version can read; update gpcanet"
         )
     if digest(header, arrays) != stated:
         raise DataError(f"{path} is damaged: its content does not match its checksum")

@@ -4,6 +4,7 @@ import sys
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 
 mpl.use("Agg")
@@ -12,7 +13,7 @@ from sklearn.manifold import trustworthiness
 
 from gpcanet import GPCA, GPCAPath
 from gpcanet.errors import InputError
-from gpcanet.plotting import PALETTE, plot_embedding, plot_path, plot_spectrum
+from gpcanet.plotting import LIGHT_GREY, PALETTE, plot_embedding, plot_path, plot_spectrum
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,10 @@ def test_numbers_get_a_colour_scale(Z):
     y = np.linspace(0, 1, 30)
     y[0] = np.nan
     ax = plot_embedding(Z, y)
-    np.testing.assert_array_equal(ax.collections[0].get_array(), np.ma.masked_invalid(y))
+    unknown, known = ax.collections
+    np.testing.assert_array_equal(unknown.get_offsets(), Z[:1, :2])
+    assert mpl.colors.same_color(unknown.get_facecolor()[0, :3], LIGHT_GREY)
+    np.testing.assert_array_equal(known.get_array(), y[1:])
     assert len(ax.figure.axes) == 2
     assert len(plot_embedding(Z, y, legend=False).figure.axes) == 1
 
@@ -120,3 +124,28 @@ def test_bad_input_gets_a_sentence(Z, graph, X, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(InputError, match=r"pip install 'gpcanet\[plot\]'"):
         plot_embedding(Z)
+
+
+def test_labels_are_matched_with_nodes_by_index(Z):
+    Z = pd.DataFrame(Z, index=[f"n{i}" for i in range(30)])
+    y = pd.Series(["a"] * 10 + ["b"] * 20, index=Z.index)
+    drawn = points(plot_embedding(Z, y[::-1]))
+    np.testing.assert_array_equal(drawn["a"], Z.iloc[:10, :2])
+    with pytest.raises(InputError, match=r"the index of y lacks 'n3' of Z; give y the index of Z"):
+        plot_embedding(Z, y.drop("n3"))
+    with pytest.raises(InputError, match="the index of y has an entry twice"):
+        plot_embedding(Z, pd.concat([y, y[:1]]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"Z": np.empty((0, 2))}, r"Z of shape \(0, 2\) must be a matrix of numbers"),
+        ({"Z": np.ones((1, 3)), "method": "tsne"}, "t-SNE needs two nodes and two columns"),
+        ({"Z": np.ones((3, 1)), "method": "tsne"}, "t-SNE needs two nodes and two columns"),
+        ({"Z": np.ones((3, 2)), "c": "red"}, "c and color are set by y; pass the colours as y"),
+    ],
+)
+def test_wrong_embeddings_are_one_sentence(arguments, message):
+    with pytest.raises(InputError, match=message):
+        plot_embedding(**arguments)

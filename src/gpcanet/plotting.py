@@ -56,8 +56,9 @@ def plot_embedding(
     Z : array-like of shape (n_nodes, n_components)
         Embedding.
     y : array-like of shape (n_nodes,), optional
-        Colours. Floats with fractions get a colour scale; other values are classes. Unlabelled
-        nodes (-1, NaN, None) are grey.
+        Colours. Floats with fractions get a colour scale, other values are classes. Nodes without
+        a value (NaN, None; also -1 as a class) are grey. If Z and y have an index, y is matched by
+        it.
     method : {"components", "tsne"}
         ``components`` draws two components; ``tsne`` a t-SNE map of all of them.
     components : tuple of two int
@@ -79,9 +80,13 @@ def plot_embedding(
     >>> plot_embedding(Z, np.arange(20) % 2, components=(0, 2)).get_ylabel()
     'component 3'
     """
+    if hasattr(Z, "iloc") and hasattr(y, "iloc"):
+        y = _in_order_of(Z, y)
     Z = np.asarray(Z)
-    if Z.ndim != 2 or Z.dtype.kind not in "fiu":
+    if Z.ndim != 2 or len(Z) == 0 or Z.dtype.kind not in "fiu":
         raise InputError(f"Z of shape {Z.shape} must be a matrix of numbers, one row per node")
+    if {"c", "color"} & set(scatter):
+        raise InputError("c and color are set by y; pass the colours as y")
     y = None if y is None else np.asarray(y)
     if y is not None and y.shape != (len(Z),):
         raise InputError(f"y of shape {y.shape} must have one value for each of {len(Z)} nodes")
@@ -92,7 +97,10 @@ def plot_embedding(
     if y is None:
         ax.scatter(*positions.T, color=BLUE, **style)
     elif y.dtype.kind == "f" and np.any(np.isfinite(y) & (y % 1 != 0)):
-        points = ax.scatter(*positions.T, c=y, plotnonfinite=False, **style)
+        known = np.isfinite(y)
+        if not known.all():
+            ax.scatter(*positions[~known].T, color=LIGHT_GREY, **style)
+        points = ax.scatter(*positions[known].T, c=y[known], **style)
         if legend:
             ax.figure.colorbar(points, ax=ax)
     else:
@@ -209,8 +217,24 @@ def plot_path(
     return ax
 
 
+def _in_order_of(Z: Any, y: Any) -> Any:
+    """y with the index of Z."""
+    if y.index.equals(Z.index):
+        return y
+    missing = Z.index.difference(y.index)
+    if len(missing) or not y.index.is_unique:
+        problem = f"lacks {missing[0]!r} of Z" if len(missing) else "has an entry twice"
+        raise InputError(
+            f"the index of y {problem}; give y the index of Z, or pass y.to_numpy() in the order "
+            f"of its rows"
+        )
+    return y.loc[Z.index]
+
+
 def _positions(Z: np.ndarray, method: str, components: tuple[int, int]) -> np.ndarray:
     if method == "tsne":
+        if min(Z.shape) < 2:
+            raise InputError(f"t-SNE needs two nodes and two columns, but Z has shape {Z.shape}")
         return _tsne(Z)
     if method != "components":
         raise InputError(f"method={method!r} must be 'components' or 'tsne'")

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.metrics
 from command import CLASSES, PER_CLASS, read_table, write_blocks
@@ -359,3 +360,40 @@ def test_saved_model_keeps_its_settings(gpcanet, blocks, options, option):
     assert gpcanet("classify", *blocks, "--save-model", "m.safetensors").code == 0
     ended = gpcanet("classify", *blocks, "--model", "m.safetensors", *options)
     assert f"has its own settings; leave out {option}" in ended.complaint
+
+
+@pytest.mark.parametrize(
+    ("trained", "applied"),
+    [("integers", "text"), ("text", "integers"), ("words", "booleans"), ("booleans", "words")],
+)
+def test_labels_of_a_model_may_have_another_type(gpcanet, blocks, trained, applied):
+    table = pd.read_csv(blocks[1])
+    is_alpha = table["label"] == "alpha"
+    labels = {
+        "integers": is_alpha.astype(int),
+        "text": is_alpha.astype(int).astype(str),
+        "booleans": is_alpha,
+        "words": is_alpha.astype(str),
+    }
+    for name in (trained, applied):
+        table.assign(label=labels[name]).to_parquet(f"{name}.parquet", index=False)
+    command = ["classify", "-e", blocks[3], "-q"]
+    fit = ["-f", f"{trained}.parquet", "-a", 10, "--save-model", "m.safetensors"]
+    assert gpcanet(*command, *fit).code == 0
+    ended = gpcanet(*command, "-f", f"{applied}.parquet", "--model", "m.safetensors", "--json")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["report"]["accuracy"] > 0.7
+
+
+def test_labels_that_are_no_classes_of_a_model_are_refused(gpcanet, blocks):
+    common = ["classify", *blocks, "-q"]
+    assert gpcanet(*common, "-a", 10, "--save-model", "m.safetensors").code == 0
+    table = pd.read_csv(blocks[1])
+    table.assign(label="other").to_csv("other.csv", index=False)
+    ended = gpcanet(
+        "classify", "-f", "other.csv", "-e", blocks[3], "--model", "m.safetensors", "-q"
+    )
+    assert ended.complaint == (
+        "no label, such as 'other', is a class of the model, such as 'alpha'; correct the labels "
+        "or leave them out"
+    )

@@ -338,6 +338,12 @@ def test_a_stopped_build_is_resumed(gpcanet, monkeypatch, scheduler):
         (["digits", "--store", "s"], "give --store s, a dataset or files, not several"),
         (["digits", "--store", "s", "--workers", "1", "--scratch", "s"], "give --store s, a data"),
         (["--store", "s"], "s is not a store of GPCANet"),
+        (
+            ["--store", "s", "--impute"],
+            "--impute applies to files only; leave it out for --store s",
+        ),
+        (["--store", "s", "--weight", "w"], "--weight applies to files only"),
+        (["--store", "s", "--one-hot", "k"], "--one-hot applies to files only"),
         (["digits", "--workers", "1", "--scratch", "s", "--model", "m"], "--model and .* do not"),
         (["digits", "--scheduler", "tcp://127.0.0.1:9", "--scratch", "s"], "no Dask scheduler"),
         (["digits", "--workers", "1", "--scratch", "a/b"], "folder a does not exist; create it"),
@@ -353,7 +359,10 @@ def test_options_that_do_not_belong_together(gpcanet, monkeypatch, arguments, co
 def test_bad_files_and_outputs(gpcanet, scheduler):
     run = ["embed", "--scheduler", scheduler, "--scratch", "s", "-q"]
     files = ["-f", "features", "-e", "edges"]
-    assert "writes a folder of Parquet" in gpcanet(*run, *files, "-o", "out.csv").complaint
+    for name in ("out.csv", "out.CSV", "out.csv.gz", "out.npz", "out.h5ad"):
+        assert "writes a folder of Parquet" in gpcanet(*run, *files, "-o", name).complaint
+    clash = gpcanet(*run, *files, "-o", "out", "--id", "gpca0").complaint
+    assert clash.startswith("the id column cannot be called 'gpca0'")
     assert "nothing to write" in gpcanet(*run, *files).complaint
     existing = gpcanet(*run, *files, "-o", "features", "--force").complaint
     assert existing.endswith("features exists; choose another name")

@@ -308,6 +308,27 @@ def test_log_file_is_no_data_file(gpcanet, blocks, name):
     assert Path(edges).read_bytes() == before
 
 
+def test_log_file_and_page_are_not_among_the_inputs(gpcanet, blocks):
+    features, edges = blocks
+    Path("parts").mkdir()
+    Path(features).rename("parts/a.csv")
+    command = ["explore", "-f", "parts", "-e", edges, "-o"]
+    for options, name in (
+        (["parts/p.html"], "p.html"),
+        (["p", "--log-file", "parts/l.log"], "l.log"),
+    ):
+        ended = gpcanet(*command, *options)
+        assert ended.complaint.startswith(f"parts/{name} would be one of the input files parts;")
+    assert [path.name for path in Path("parts").iterdir()] == ["a.csv"]
+
+
+def test_log_file_of_a_name_that_is_not_utf8(gpcanet, blocks):
+    ended = gpcanet("embed", "-f", "caf\udce9.csv", "-o", "z.csv", "--log-file", "run.log")
+    assert ended.code == 2
+    assert "Logging error" not in ended.err
+    assert "caf\\udce9.csv" in Path("run.log").read_text()
+
+
 def test_shell_completion():
     code = "import sys; from gpcanet.cli import main; sys.argv[0] = 'gpcanet'; main()"
     words = {"COMP_WORDS": "gpcanet cl", "COMP_CWORD": "1"}
@@ -334,3 +355,79 @@ def test_free_memory_limits_a_fit(gpcanet, monkeypatch, tmp_path):
     np.testing.assert_allclose(found, expected, atol=1e-4)
     chosen = gpcanet(*command, "-o", "own.npz", "--memory-limit", "1GiB")
     assert "memory is limited to" not in chosen.err
+
+
+@pytest.mark.filterwarnings("ignore:Variable names are not unique")
+def test_columns_of_a_model_with_names_that_occur_twice(gpcanet, cells):
+    import anndata
+
+    cells.var_names = ["A", "B", "A"]
+    cells.write_h5ad("twice.h5ad")
+    command = ["embed", "-k", 2, "--obsp", "spatial_connectivities", "-q"]
+    saved = ["--save-model", "m.safetensors", "-o", "a.npz"]
+    assert gpcanet(*command, "-f", "twice.h5ad", *saved).code == 0
+    apply = [*command[:1], *command[3:], "--model", "m.safetensors"]
+    assert gpcanet(*apply, "-f", "twice.h5ad", "-o", "b.npz").code == 0
+    with np.load("a.npz") as fitted, np.load("b.npz") as applied:
+        np.testing.assert_array_equal(applied["embedding"], fitted["embedding"])
+    anndata.read_h5ad("twice.h5ad")[:, ::-1][:, [1, 0, 2]].write_h5ad("other.h5ad")
+    ended = gpcanet(*apply, "-f", "other.h5ad", "-o", "c.npz")
+    assert ended.complaint == (
+        "other has other features than the model, or in another order, and 'A' names 2 of them; "
+        "make the names unique"
+    )
+
+
+def test_ignored_features_of_an_h5ad_file(gpcanet, cells):
+    command = ["embed", "-f", "cells.h5ad", "-k", 2, "--json", "-o"]
+    ended = gpcanet(*command, "a.npz", "--ignore", cells.var_names[1], "--ignore", "label")
+    assert json.loads(ended.out)["features"] == 2
+    assert (
+        "cells.h5ad has no feature 'no' to ignore"
+        in gpcanet(*command, "b.npz", "--ignore", "no").complaint
+    )
+
+
+@pytest.mark.parametrize("option", ["edges", "neighbors"])
+def test_a_graph_of_an_h5ad_file_excludes_others(gpcanet, cells, blocks, option):
+    value = blocks[1] if option == "edges" else 3
+    command = ["embed", "-f", "cells.h5ad", "--obsp", "spatial_connectivities", "-o", "z.npz"]
+    ended = gpcanet(*command, f"--{option}", value)
+    assert ended.complaint == f"obsp and {option} are both given; give one of them"
+
+
+def test_ids_of_labels_of_an_h5ad_file(gpcanet, cells):
+    labels = pd.DataFrame({"cell": cells.obs_names[::-1], "kind": cells.obs["label"].to_numpy()})
+    labels.to_csv("labels.csv", index=False)
+    command = [
+        "embed",
+        "-f",
+        "cells.h5ad",
+        "-l",
+        "labels.csv",
+        "--id",
+        "cell",
+        "-o",
+        "z.csv",
+        "-k2",
+    ]
+    assert gpcanet(*command).code == 0
+    assert read_table(Path("z.csv"))["cell"].to_pylist() == cells.obs_names.tolist()
+
+
+def test_imputation_needs_edges(gpcanet, blocks):
+    features, _ = blocks
+    table = pd.read_csv(features)
+    table.loc[4, "x1"] = np.nan
+    table.to_csv(features, index=False)
+    ended = gpcanet("embed", "-f", features, "--impute", "--neighbors", 2, "-o", "z.csv")
+    assert ended.complaint == (
+        f"{features}, line 6: a feature is missing; nearest neighbours need all features, and "
+        f"--impute needs --edges"
+    )
+
+
+@pytest.mark.parametrize("name", ["gpca0", "predicted", "probability", "p(a)"])
+def test_names_of_results_are_refused_before_the_fit(gpcanet, name):
+    ended = gpcanet("embed", "-f", "no.csv", "-e", "no.csv", "--id", name, "-o", "z.csv")
+    assert ended.complaint.startswith(f"the id column cannot be called {name!r}")

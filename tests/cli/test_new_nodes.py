@@ -150,3 +150,43 @@ def test_a_model_with_training_nodes_is_applied_to_another_graph_as_before(gpcan
         assert gpcanet("embed", *other, "--model", name, "-o", f"z{len(kept)}.csv").code == 0
     assert Path("z0.csv").read_text() == Path("z1.csv").read_text()
     assert Path("m1.safetensors").stat().st_size > Path("m0.safetensors").stat().st_size
+
+
+def test_integer_ids_of_new_nodes_find_the_text_ids_of_a_model(gpcanet):
+    write_blocks(Path())
+    old, edges, new, links = tables("numbers")
+    for table, columns in ((old, ["id"]), (edges, ["source", "target"])):
+        table[columns] = table[columns].astype(str)
+    old.to_parquet("blocks.parquet", index=False)
+    edges.to_parquet("blocks-edges.parquet")
+    fit = ["embed", "-f", "blocks.parquet", "-e", "blocks-edges.parquet", "-k", 2, "-q"]
+    save = ["--save-model", "m.safetensors", "--keep-training-nodes"]
+    assert gpcanet(*fit, *save).code == 0
+    apply = ["embed", "--model", "m.safetensors", "-f", "new.csv", "-e", "new-edges.csv", "-q"]
+    ended = gpcanet(*apply, "-o", "z.csv")
+    assert ended.code == 0, ended.err
+    new.astype({"id": str}).to_csv("text.csv", index=False)
+    for table, columns in ((new, ["id"]), (links, ["source", "target"])):
+        table[columns] = table[columns].astype(str)
+    new.to_parquet("new.parquet", index=False)
+    links.to_parquet("new-edges.parquet")
+    ended = gpcanet(
+        *apply[:3], "-f", "new.parquet", "-e", "new-edges.parquet", "-q", "-o", "expected.csv"
+    )
+    assert Path("z.csv").read_text() == Path("expected.csv").read_text()
+
+
+def test_text_ids_of_new_nodes_and_a_model_with_integers(gpcanet):
+    write_blocks(Path())
+    _, _, new, links = tables("numbers")
+    fit = ["embed", "-f", "blocks.csv", "-e", "blocks-edges.parquet", "-k", 2, "-q"]
+    save = ["--save-model", "m.safetensors", "--keep-training-nodes"]
+    assert gpcanet(*fit, *save).code == 0
+    for table, columns in ((new, ["id"]), (links, ["source", "target"])):
+        table[columns] = table[columns].replace({36: "new"})
+        table.to_csv("new.csv" if table is new else "new-edges.csv", index=False)
+    apply = ["embed", "--model", "m.safetensors", "-f", "new.csv", "-e", "new-edges.csv"]
+    ended = gpcanet(*apply, "-o", "z.csv")
+    assert ended.complaint == (
+        "new.csv has text for node ids, such as 'new', but the model has integers; use one type"
+    )

@@ -173,3 +173,14 @@ main()
 def test_labels_without_a_split_are_split_by_class(gpcanet, files):
     values = json.loads(gpcanet("train", *files, *QUICK).out)
     assert values["report"]["n_nodes"] == len(CLASSES) * round(0.2 * PER_CLASS)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--spectrum", "0.3"), ("--head", "logistic")])
+def test_settings_of_gpca_are_refused_for_other_initialisers(gpcanet, files, option, value):
+    ended = gpcanet("train", *files, "--init", "xavier", option, value, *QUICK)
+    assert ended.complaint == f"{option} is for --init gpca; leave it out for xavier"
+
+
+def test_checkpoints_have_the_suffix_of_models(gpcanet, files):
+    ended = gpcanet("train", *files, "--checkpoint", "notes.txt", *QUICK)
+    assert ended.complaint == "notes.txt: checkpoints are saved as .safetensors"

@@ -422,3 +422,47 @@ def test_a_folder_that_cannot_be_removed_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="Directory not empty"):
         run.remove_folder(tmp_path)
     assert 2 <= len(attempts) <= 6
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["split of the features", "label is a column of the features", "id of the labels",
+     "id of the features"],
+)  # fmt: skip
+def test_features_and_labels_of_own_files_equal_the_local_command(client, tmp_path, case):
+    tables = make_tables("text", weighted=False, labels="own file", dtype=np.float32, seed=0)
+    features, edges, labels = tables
+    options = {}
+    if case == "split of the features":
+        parts = np.array(["train", "test", "validation"])[np.arange(N_NODES) % 3]
+        features = features.append_column("split", pa.array(parts))
+    elif case == "label is a column of the features":
+        labels = labels.rename_columns(["id", "x1"])
+    elif case == "id of the labels":
+        labels, options = labels.rename_columns(["name", "label"]), {"id_column": "name"}
+    else:
+        features = features.rename_columns(["name", *features.column_names[1:]])
+        options = {"id_column": "name"}
+    paths = [
+        write_parts(tmp_path / name, table, 2)
+        for name, table in zip(
+            ("features", "edges", "labels"), (features, edges, labels), strict=True
+        )
+    ]
+    data = build_store(tmp_path / "store", *paths, client=client, **options).dataset()
+    expected = load_files(*paths, **options)
+    np.testing.assert_array_equal(data.X, expected.X)
+    assert data.graph == expected.graph
+    for field in ("y", "train", "validation", "test"):
+        np.testing.assert_array_equal(getattr(data, field), getattr(expected, field))
+    note = "column 'x1' has the name of the label and is not a feature"
+    has_note = [any(note in sentence for sentence in found.notes) for found in (data, expected)]
+    assert has_note == [case == "label is a column of the features"] * 2
+
+
+def test_two_splits_are_refused(client, tmp_path, paths):
+    for name in ("features", "labels"):
+        for path in paths[name].iterdir():
+            change(path, split=["train"] * pq.read_metadata(path).num_rows)
+    with pytest.raises(DataError, match=r"p\d\.parquet and .*p0\.parquet both have a split"):
+        build_store(tmp_path / "store", **paths, client=client)

@@ -168,3 +168,11 @@ def test_what_cannot_be_stored(tmp_path):
     with pytest.raises(InputError, match="int32 must be float16, float32 or float64"):
         write_dataset(data, tmp_path / "ints", dtype=np.int32)
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_ids_that_are_not_unicode_are_an_error(tmp_path):
+    ids = np.array(["a", "b", "c\ud800"], object)
+    graph = Graph(np.ones((3, 3)) - np.eye(3), node_ids=ids)
+    data = Dataset("d", graph, np.ones((3, 1)), np.full(3, -1))
+    with pytest.raises(DataError, match=r"node id 'c.ud800' is not valid Unicode; rename it"):
+        write_dataset(data, tmp_path / "store")

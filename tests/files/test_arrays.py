@@ -399,3 +399,39 @@ def test_member_of_an_npz_that_is_not_an_array(tmp_path):
         archive.writestr("notes.txt", "not an array")
     with pytest.raises(DataError, match=r"features\.npz is not a readable npz file: its member"):
         load_files(tmp_path / "features.npz", neighbors=2)
+
+
+@pytest.mark.parametrize(
+    ("names", "target"),
+    [({}, "y"), ({"source": "from", "target": "to"}, "z"), ({"target": "to"}, "z")],
+)
+def test_arrays_of_edges_are_found_by_name(tmp_path, names, target):
+    ends = {"source": ["x"], "target": ["y"], "from": ["x"], "to": ["z"]}
+    data = load(tmp_path, edges=npz(**{name: np.array(end) for name, end in ends.items()}), **names)
+    graph = data.graph
+    assert graph.node_ids[graph.indices[graph.indptr[0] : graph.indptr[1]]].tolist() == [target]
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ({"edges": npz(edge_index=PAIRS), "source": "a"}, "must contain edge_index, or a and targ"),
+        ({"edges": npy(PAIRS), "target": "a"}, "has no names, and therefore no array 'a'"),
+        ({"edges": sparse_npz(ADJACENCY), "weight": "w"}, "has no names, and therefore no array"),
+        ({"edges": "5,6\n6,7\n", "source": "a"}, "has no header, and therefore no column 'a'"),
+        ({"edges": "5,6,1\n6,7,2\n", "weight": "w"}, "has no header, and therefore no column 'w'"),
+        ({"features": npy(X), "ignore": ["a"]}, "has no array 'a' to ignore; leave it out"),
+        ({"features": sparse_npz(ADJACENCY), "ignore": ["a"]}, "has no array 'a' to ignore"),
+        ({"features": npz(X=X, y=np.arange(3)), "ignore": ["a"]}, "has no array 'a' to ignore"),
+    ],
+)  # fmt: skip
+def test_names_that_a_file_does_not_have_are_refused(tmp_path, case, message):
+    with pytest.raises(DataError, match=message):
+        load(tmp_path, **case)
+
+
+def test_arrays_are_ignored(tmp_path):
+    features = npz(X=X, y=np.array(["a", "b", "a"]))
+    edges = npz(edge_index=PAIRS)
+    assert load(tmp_path, features=features, edges=edges).n_classes == 2
+    assert load(tmp_path, features=features, edges=edges, ignore=["y"]).n_classes == 0

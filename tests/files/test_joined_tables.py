@@ -207,3 +207,10 @@ def test_dictionary_without_rows_is_joined():
 
     parts = [Table(Path("p"), pa.table({"k": pa.array([], pa.string())})) for _ in range(2)]
     assert JoinedTable(Path("both"), parts, {}).n_rows == 0
+
+
+def test_parts_are_in_the_order_of_their_numbers(tmp_path, table):
+    for number in range(N):
+        table.iloc[[number]].drop(columns="id").to_parquet(tmp_path / f"part.{number}.parquet")
+    found = load_files(tmp_path, neighbors=1)
+    np.testing.assert_array_equal(found.X[:, 1], table["b"])

@@ -17,7 +17,7 @@ LABEL_COLUMNS = {
     "integers": ([30, 10, 20], [10, 20, 30], [2, 0, 1]),
     "floats with missing": ([2.0, None, 1.0], [1, 2], [1, -1, 0]),
     "NaN": ([2.0, np.nan, 1.0], [1, 2], [1, -1, 0]),
-    "truths": ([True, False, None], ["false", "true"], [1, 0, -1]),
+    "truths": ([True, False, None], ["False", "True"], [1, 0, -1]),
     "minus one": ([-1, 5, 4], [4, 5], [-1, 1, 0]),
     "minus one as text": (["-1", "r", "g"], ["g", "r"], [-1, 1, 0]),
     "empty": (["", "r", "g"], ["g", "r"], [-1, 1, 0]),

@@ -188,3 +188,11 @@ def test_large_results_are_written_in_blocks(tmp_path, monkeypatch, suffix, n_ro
     read = pa.parquet.read_table(path) if suffix == "parquet" else pa.csv.read_csv(path)
     assert read.column("id").to_pylist() == ids.tolist()
     assert read.column("z0").to_pylist() == [i / 4 for i in range(n_rows)]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"])
+def test_ids_that_h5ad_cannot_store_are_an_error(tmp_path, name):
+    pytest.importorskip("anndata")
+    with pytest.raises(DataError, match="has a character that h5ad files cannot store; rename it"):
+        write_embedding(tmp_path / "z.h5ad", graph_of("a", "b", name), Z)
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,8 @@
 import decimal
 import gzip
 import itertools
+import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,8 @@ from own_files import EDGES, FEATURES, LABELS, Written, load, npy, npz, parquet,
 from properties import examples
 
 from gpcanet.errors import DataError, InputError
+from gpcanet.files import load_files
+from gpcanet.files.tables import Table
 
 X = [[1, 2], [3, 4], [5, 7]]
 PATH = [(0, 1), (1, 2)]
@@ -340,9 +344,50 @@ def test_neighbors_instead_of_edges(tmp_path):
          r"features\.npy, row 1: features must be finite and less than"),
         ({"edges": None, "neighbors": 1, "features": sparse_npz(sp.diags_array([1, np.nan, 2])),
           "keep_missing": True},
-         r"features\.npz, row 1: features must be finite"),
+         r"features\.npz, row 1: a feature is missing; .* and --impute needs --edges$"),
     ],
 )  # fmt: skip
 def test_invalid_neighbors_raise_input_error(tmp_path, case, pattern):
     with pytest.raises(InputError, match=pattern):
         load(tmp_path, **case)
+
+
+def test_wide_tables_are_read_in_linear_time(tmp_path):
+    table = pa.table({"id": ["x", "y", "z"]} | {f"g{i}": np.ones(3) for i in range(300)})
+    lists = []
+
+    class Counted:
+        """A table of pyarrow that counts how often the list of its names is made."""
+
+        column_names = property(lambda self: lists.append(1) or table.column_names)
+
+        def __getattr__(self, name):
+            return getattr(table, name)
+
+    found = Table(tmp_path, Counted())
+    for name in found.names:
+        found.column(name)
+    assert len(lists) == 1
+
+
+@pytest.mark.parametrize("long_row", [0, 2])
+def test_rows_may_be_longer_than_a_block(tmp_path, long_row):
+    rows = ["id,a,b", "x,1,2", "y,3,4", "z,5,7"]
+    rows[long_row] += ("." if long_row else "") + "0" * 3 * 2**20
+    assert load(tmp_path, features="\n".join(rows)).X.tolist() == X
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "mtx"])
+def test_names_of_files_need_not_be_utf8(tmp_path, kind):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9." + kind.encode()))
+    edges = tmp_path / "edges.csv"
+    edges.write_text("source,target\n0,1\n")
+    if kind == "mtx":
+        path.write_text("%%MatrixMarket matrix array real general\n2 1\n3\n4\n")
+    elif kind == "parquet":
+        path.write_bytes(pd.DataFrame({"id": [0, 1], "a": [3, 4]}).to_parquet(index=False))
+    else:
+        content = b"id,a\n0,3\n1,4\n"
+        path.write_bytes(gzip.compress(content) if kind == "csv.gz" else content)
+    X = load_files(path, edges).X
+    assert (X.toarray() if kind == "mtx" else X).tolist() == [[3], [4]]

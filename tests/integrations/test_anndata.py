@@ -318,3 +318,30 @@ def test_scanpy_goes_on_from_the_embedding(scanpy, tissue):
     assert axes.get_xlabel().startswith("X_gpca")
     gpca(tissue, 10, key_added="by_expression")
     assert tissue.uns["by_expression"]["params"]["obsp"] == "connectivities"
+
+
+def test_components_of_an_earlier_embedding_are_removed(adata):
+    adata.obsm["rep"] = np.asarray(adata.X)[:, :3]
+    gpca(adata, 2)
+    gpca(adata, 2, use_rep="rep")
+    assert "X_gpca" not in adata.varm
+    assert adata.uns["X_gpca"]["components"].shape == (3, 2)
+
+
+def test_a_mask_is_matched_with_genes_by_index(adata):
+    mask = pd.Series(np.arange(GENES) < 3, index=adata.var_names)
+    gpca(adata, 2, mask_var=mask[::-1])
+    used = np.any(adata.varm["X_gpca"] != 0, axis=1)
+    np.testing.assert_array_equal(used, mask)
+    with pytest.raises(InputError, match="the index of mask_var is not the names of the genes"):
+        gpca(adata, 2, mask_var=mask.reset_index(drop=True).rename(lambda i: f"g{i}"))
+
+
+def test_backed_objects_are_refused_before_the_fit(adata, tmp_path, monkeypatch):
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    monkeypatch.setattr("gpcanet.integrations.anndata.GPCA", None)
+    backed = anndata.read_h5ad(tmp_path / "a.h5ad", backed="r")
+    for refused, options in ((backed, {"copy": True}), (backed[:10], {})):
+        with pytest.raises(InputError, match=r"a backed AnnData object cannot be copied"):
+            gpca(refused, 2, **options)
+    backed.file.close()

@@ -102,7 +102,7 @@ def embed(
     """
     from .embed import run
 
-    run(display.console(), data, settings, scaling, files, cluster)
+    run(display.console(data), data, settings, scaling, files, cluster)
 
 
 @add_command(app)
@@ -126,7 +126,7 @@ def classify(
     """
     from .classify import run
 
-    run(display.console(), data, settings, held_out, scoring.metric, files)
+    run(display.console(data), data, settings, held_out, scoring.metric, files)
 
 
 @add_command(app)
@@ -148,7 +148,7 @@ def regress(
     """
     from .regress import run
 
-    run(display.console(), data, settings, held_out, scoring.metric, files)
+    run(display.console(data), data, settings, held_out, scoring.metric, files)
 
 
 @add_command(app)
@@ -170,7 +170,7 @@ def explore(
     """
     from .explore import run
 
-    run(display.console(), data, settings, shown, held_out, file)
+    run(display.console(data), data, settings, shown, held_out, file)
 
 
 @add_command(app)
@@ -191,7 +191,7 @@ def train(
     """
     from .train import run
 
-    run(display.console(), data, network, propagation, training, scaling, files)
+    run(display.console(data), data, network, propagation, training, scaling, files)
 
 
 @datasets_app.command("list")

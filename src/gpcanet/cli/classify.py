@@ -163,6 +163,16 @@ def _evaluate(
         return None
     codes = {name: code for code, name in enumerate(classes.tolist())}
     names = _labels_by_name(dataset, dataset.y)[nodes].tolist()
+    if set(names).isdisjoint(
+        codes
+    ):  # labels of another type, such as the text "1" and the number 1
+        codes = {str(name): code for name, code in codes.items()}
+        names = [str(name) for name in names]
+        if set(names).isdisjoint(codes):
+            raise InputError(
+                f"no label, such as {names[0]!r}, is a class of the model, such as "
+                f"{next(iter(codes))!r}; correct the labels or leave them out"
+            )
     for name in sorted(set(names) - set(codes), key=str):  # classes that the model does not know
         codes[name] = len(codes)
     truth = np.array([codes[name] for name in names])

@@ -49,6 +49,8 @@ class ClusterOptions:
         has_input = data.dataset is not None or any(data.files.values())
         if self.store is not None and has_input:
             raise InputError(f"give --store {self.store}, a dataset or files, not several")
+        if self.store is not None:  # --id names the column of ids in the results
+            data.check_no_file_options(f"--store {self.store}", allowed=("id_column",))
         if self.workers is not None and self.scheduler is not None:
             raise InputError("give --workers (on this machine) or --scheduler, not both")
         if self.is_distributed and self.scratch is None and not self.plan:

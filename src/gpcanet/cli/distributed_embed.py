@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..files import check_id_name
 from ..graph.assembly import count_of
 from ..utils.atomic import check_new_folder
 from ..utils.available_memory import available_bytes
@@ -40,7 +41,7 @@ def run(
         raise InputError("distributed runs need dask; pip install 'gpcanet[distributed]'")
     from ..distributed import GPCA
 
-    output = _check_files(files)
+    output = _check_files(data, files)
     model = GPCA(**given, memory_limit=files.memory_limit)
     model.check_parameters()
     if cluster.plan:
@@ -114,7 +115,7 @@ def _embed(
     show_embedding(console, files, model, sizes, store.manifest["notes"])
 
 
-def _check_files(files: ModelFiles) -> Path | None:
+def _check_files(data: Input, files: ModelFiles) -> Path | None:
     """The folder of results; raise before any work if something could not be written."""
     if files.model is not None or files.keep_training_nodes:
         raise InputError(
@@ -124,7 +125,8 @@ def _check_files(files: ModelFiles) -> Path | None:
     files.check_save_model()
     if files.output is None:
         return None
-    if files.output.suffix in (".csv", ".npz"):
+    check_id_name(data.id_name)
+    if files.output.name.lower().endswith((".csv", ".csv.gz", ".npz", ".h5ad")):
         raise InputError(
             f"{files.output}: a distributed run writes a folder of Parquet files; give its name"
         )

@@ -29,7 +29,7 @@ def log_to_file(path: Path) -> None:
         raise InputError(f"--log-file {path} must be a {' or '.join(LOG_SUFFIXES)} file")
     if path.is_dir():
         raise InputError(f"--log-file {path} is a folder; give the name of a file")
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(_OneLine("%(asctime)s %(process)d %(levelname)s %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

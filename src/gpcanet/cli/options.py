@@ -58,8 +58,13 @@ class Display:
         help="File (.log or .txt) to which notes, warnings and errors are appended.",
     )
 
-    def console(self) -> Console:
+    def console(self, data: Input | None = None) -> Console:
+        """The console of a command, which reads ``data``."""
         if self.log_file is not None:
+            if data is not None:
+                from ..files import check_outside_of_inputs
+
+                check_outside_of_inputs([self.log_file], [data.features, data.edges, data.labels])
             log_to_file(self.log_file)
         return Console(quiet=self.quiet, as_json=self.as_json)
 
@@ -194,16 +199,18 @@ class Input:
                 console.note(note)
         return data
 
+    def check_no_file_options(self, source: str, allowed: Sequence[str] = ()) -> None:
+        """Raise if an option applies to files, which are not read; ``source`` is read instead."""
+        for name, shown in option_names(Input).items():
+            is_given = getattr(self, name) not in (getattr(Input, name), [])
+            if is_given and name not in ("data_dir", "offline", *allowed):
+                raise InputError(f"{shown} applies to files only; leave it out for {source}")
+
     def _load_named(self) -> Dataset:
         from ..datasets import load, names
 
         assert self.dataset is not None
-        for name, shown in option_names(Input).items():
-            is_given = getattr(self, name) not in (getattr(Input, name), [])
-            if is_given and name not in ("data_dir", "offline"):
-                raise InputError(
-                    f"{shown} applies to files only; leave it out for the dataset {self.dataset}"
-                )
+        self.check_no_file_options(f"the dataset {self.dataset}")
         if self.dataset not in names() and Path(self.dataset).exists():
             raise InputError(
                 f"{self.dataset} is a file, not a dataset; give it as --features or --edges"

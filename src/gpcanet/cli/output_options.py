@@ -24,10 +24,11 @@ class OutputFiles:
 
     def check(self, data: Input, *others: Path | None) -> None:
         """Raise before any work is done if the results could not be written."""
-        from ..files import check_output, check_outside_of_inputs
+        from ..files import check_id_name, check_output, check_outside_of_inputs
 
         if self.output is not None:
             check_output(self.output, overwrite=self.force)
+            check_id_name(data.id_name)
         self.check_save_model()
         outputs = [self.output, self.save_model, *others]
         check_distinct_files(outputs, data.files.values())
@@ -69,6 +70,8 @@ class TrainingFiles(OutputFiles):
         """Raise before any work is done if a file could not be written."""
         self.check(data, self.checkpoint)
         if self.checkpoint is not None:
+            if self.checkpoint.suffix != ".safetensors":
+                raise InputError(f"{self.checkpoint}: checkpoints are saved as .safetensors")
             check_target(self.checkpoint, overwrite=True)
 
 
@@ -120,5 +123,8 @@ class PageFile:
         """Raise before any work is done if the page could not be written."""
         if self.output.suffix.lower() not in (".html", ".htm"):
             raise InputError(f"{self.output}: the page must be an .html file")
+        from ..files import check_outside_of_inputs
+
         check_target(self.output, overwrite=self.force)
         check_distinct_files([self.output], data.files.values())
+        check_outside_of_inputs([self.output], data.files.values())

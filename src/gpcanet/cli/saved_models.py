@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -147,7 +148,17 @@ def select_columns(
             )
         console.note("features have no names: they are used in the order of the file")
         return X
-    column = {name: i for i, name in enumerate(dataset.feature_names.tolist())}
+    own = dataset.feature_names.tolist()
+    if own == names.tolist():
+        return X
+    for given in (own, names.tolist()):
+        name, n_columns = Counter(given).most_common(1)[0]
+        if n_columns > 1:
+            raise InputError(
+                f"{dataset.name} has other features than the model, or in another order, and "
+                f"{name!r} names {n_columns} of them; make the names unique"
+            )
+    column = {name: i for i, name in enumerate(own)}
     for name in names:
         if name not in column:
             raise InputError(
@@ -161,7 +172,5 @@ def select_columns(
             f"it out with --ignore"
         )
     order = np.array([column[name] for name in names])
-    if np.array_equal(order, np.arange(X.shape[1])):
-        return X
     # Row-major again, which gives the same bits as a file with its columns in the right order.
     return sp.csr_array(X[:, order]) if sp.issparse(X) else np.ascontiguousarray(X[:, order])

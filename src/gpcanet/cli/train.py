@@ -110,7 +110,11 @@ def run(
 
 
 def _init_settings(network: NetworkSettings) -> dict[str, Any]:
-    """Settings of ``gpca_init_``."""
+    """Settings of ``gpca_init_``; raise if they are set for another initialiser."""
+    for name in ("spectrum", "head"):
+        if network.init != "gpca" and getattr(network, name) != getattr(NetworkSettings, name):
+            option = option_names(NetworkSettings)[name]
+            raise InputError(f"{option} is for --init gpca; leave it out for {network.init}")
     check_choice("head", network.head, ("ridge", "logistic", "none"))
     spectrum: str | float = network.spectrum
     if spectrum not in ("auto", "paper"):

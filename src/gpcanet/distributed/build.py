@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from .. import __version__
 from ..errors import DataError, UserError
 from ..files.column_roles import ColumnRoles
+from ..files.paths import natural_order
 from ..graph.stored import stored_ids
 from ..utils.array_files import Entry, open_array
 from ..utils.atomic import check_new_folder
@@ -150,9 +151,8 @@ def parquet_parts(path: str | os.PathLike[str]) -> list[Path]:
     found = [p for p in path.iterdir() if p.suffix in (".parquet", ".pq") and p.name[0] not in "._"]
     if not found:
         raise DataError(f"{path} contains no Parquet files (.parquet); check the name")
-    numbers = {p: [int(n) for n in re.findall(r"\d+", p.name)[:1]] for p in found}
-    found.sort(key=lambda p: (numbers[p], p.name))
-    listed = [numbers[p][0] for p in found if numbers[p]]
+    found.sort(key=natural_order)
+    listed = sorted(int(n) for p in found for n in re.findall("[0-9]+", p.name)[:1])
     if len(listed) == len(set(listed)) == len(found) and listed[0] <= 1:
         missing = sorted(set(range(listed[0], listed[-1])) - set(listed))
         if missing:
@@ -172,8 +172,16 @@ class _Builder:
         return [r["result"] for r in self.tasks.complete(what, build_tasks.recorded, jobs)]
 
     def run(self, folder: Path, store_name: str, files: dict[str, list[Path]]) -> None:
+        columns = labels_path = None
+        if files["labels"]:
+            labels_path = files["labels"][0]
+            [columns] = self.compute(
+                "reading labels", build_tasks.label_columns, {"label-columns": (labels_path,)}
+            )
         found = self.compute(
-            "reading features", build_tasks.store_features, _numbered("features", files["features"])
+            "reading features",
+            build_tasks.store_features,
+            _numbered("features", files["features"], labels_path, columns),
         )
         parts = [FeaturePart(**part) for part in found]
         _check_same(parts)
@@ -183,6 +191,7 @@ class _Builder:
         weight_dtype = np.result_type(dtype, np.float32).str
         arrays, notes = self._graph(files["edges"], index, n_nodes, weight_dtype)
         arrays |= self._features(parts, dtype.str)
+        notes += [parts[0].label_note] if parts[0].label_note else []
         labels, class_names = self._labels(files["labels"], parts, index, n_nodes)
         arrays |= labels
         remove_folder(folder)
@@ -272,24 +281,27 @@ class _Builder:
     def _labels(
         self, files: list[Path], parts: list[FeaturePart], index: Any, n_nodes: int
     ) -> tuple[dict[str, Entry], list[Any] | None]:
-        """Labels of all nodes, from their own files or from the features."""
+        """Labels of all nodes, from their own files or from the features; their split from both."""
+        codes, split = np.full(n_nodes, -1), np.full(n_nodes, -1, np.int8)
+        found = [(part.labels, part.class_names) for part in parts]
+        offsets = np.cumsum([0, *(part.n_rows for part in parts)])[:-1].tolist()
         if files:
+            for (entry, _), offset in zip(found, offsets, strict=True):
+                if entry is not None:
+                    rows = open_array(self.build.folder, entry).view(LABEL_TYPE)
+                    split[rows["position"] + offset] = rows["split"]
             found = self.compute(
                 "reading labels",
                 build_tasks.store_labels,
                 _numbered("labels", files, index, n_nodes),
             )
             offsets = [0] * len(found)
-        else:
-            found = [(part.labels, part.class_names) for part in parts]
-            offsets = np.cumsum([0, *(part.n_rows for part in parts)])[:-1].tolist()
         if all(entry is None for entry, _ in found):
             return {}, None
         names = [name for _, own in found for name in own]
         if len({isinstance(name, str) for name in names}) > 1:
             raise DataError("labels mix text and numbers; write all of them as one or the other")
         class_names = np.unique(names)
-        codes, split = np.full(n_nodes, -1), np.full(n_nodes, -1, np.int8)
         labeled = np.zeros(n_nodes, bool)
         sources = files or [Path(part.path) for part in parts]
         for path, (entry, own), offset in zip(sources, found, offsets, strict=True):
@@ -304,7 +316,8 @@ class _Builder:
                 raise DataError(f"{path}: node {node!r} has two labels; remove one row")
             labeled[positions] = True
             new_codes = np.append(np.searchsorted(class_names, own), -1).astype(np.int64)
-            codes[positions], split[positions] = new_codes[rows["code"]], rows["split"]
+            codes[positions] = new_codes[rows["code"]]
+            split[positions] = np.maximum(split[positions], rows["split"])  # -1: not in this file
         arrays = {"labels": write_whole(self.build.folder / "labels.npy", codes)}
         split[codes < 0] = -1
         if np.any(split >= 0):
@@ -331,7 +344,8 @@ def _check_same(parts: list[FeaturePart]) -> None:
     for part in parts[1:]:
         if part.names != first.names or len(part.sums) != len(first.sums):
             raise DataError(
-                f"{part.path} has other columns than {first.path}; all files need the same"
+                f"{part.path} has other columns than {first.path}, or has them in another order; "
+                f"all files need the same"
             )
         if (part.has_ids, part.is_text) != (first.has_ids, first.is_text):
             raise DataError(

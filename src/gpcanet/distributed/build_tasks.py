@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from ..errors import DataError, UnknownNodeError
 from ..files.column_roles import ColumnRoles
 from ..files.edges import Edges, read_edges
 from ..files.features import read_features
-from ..files.labels import read_labels
+from ..files.id_columns import row_positions
+from ..files.labels import Labels, read_labels
 from ..graph.stored import encoded_text
 from ..utils.array_files import Entry, open_array, write_array
 from ..utils.labels import SPLIT
@@ -38,6 +39,11 @@ class Build:
     weight: str | None
     drop_unknown: bool
 
+    @property
+    def label_roles(self) -> ColumnRoles:
+        """The roles of columns in files of labels."""
+        return replace(self.roles, ignore=(), id_is_optional=True)
+
 
 @dataclass(frozen=True)
 class FeaturePart:
@@ -56,6 +62,7 @@ class FeaturePart:
     ids: dict[str, Entry]
     labels: Entry | None
     class_names: list[Any]
+    label_note: str | None
 
 
 def recorded(name: str, function: Callable[..., Any], build: Build, *arguments: Any) -> None:
@@ -65,9 +72,37 @@ def recorded(name: str, function: Callable[..., Any], build: Build, *arguments: 
     write_record(build.folder, name, {"result": result})
 
 
-def store_features(build: Build, number: int, path: Path) -> FeaturePart:
-    """Blocks of columns, ids and labels of a file of features."""
-    part = read_features(path, build.roles)
+def label_columns(build: Build, path: Path) -> dict[str, Any]:
+    """What the readers of the features have to know about files of labels, from one of them."""
+    labels = read_labels(path, build.label_roles)
+    return {
+        "name": labels.name,
+        "has_split": labels.split is not None,
+        "has_named_id": labels.ids.name == build.roles.id,
+    }
+
+
+def store_features(
+    build: Build,
+    number: int,
+    path: Path,
+    labels_path: Path | None,
+    label_columns: dict[str, Any] | None,
+) -> FeaturePart:
+    """Blocks of columns and ids of a file of features, and its split and labels.
+
+    If there are files of labels, ``label_columns`` describes them, and the labels are theirs.
+    """
+    roles, other = build.roles, None
+    if labels_path is not None and label_columns is not None:
+        roles = replace(roles, id_is_optional=label_columns["has_named_id"])
+        split = np.empty(0, object) if label_columns["has_split"] else None
+        nothing = np.empty(0)
+        other = Labels(
+            row_positions(labels_path, 0), nothing, nothing, split, label_columns["name"]
+        )
+    part = read_features(path, roles, labels=other)
+    own = part.labels if other is None else None
     X = np.asarray(part.X)
     with np.errstate(over="ignore"):  # checked_size notices it
         X = X if build.dtype is None else X.astype(build.dtype)
@@ -84,13 +119,13 @@ def store_features(build: Build, number: int, path: Path) -> FeaturePart:
     keys = keys_of(part.ids.values)
     labels: Entry | None = None
     class_names: list[Any] = []
-    if part.labels is not None or part.split is not None:
+    if own is not None or part.split is not None:
         found = np.empty(len(X), LABEL_TYPE)
         found["position"] = np.arange(len(X))
-        found["code"] = -1 if part.labels is None else part.labels.codes
+        found["code"] = -1 if own is None else own.codes
         found["split"] = _split_codes(part.split, len(X))
         labels = write_whole(folder / f"labels-{number}.npy", found.view(np.uint8))
-        class_names = [] if part.labels is None else part.labels.class_names.tolist()
+        class_names = [] if own is None else own.class_names.tolist()
     return FeaturePart(
         path=str(path),
         n_rows=len(X),
@@ -105,6 +140,7 @@ def store_features(build: Build, number: int, path: Path) -> FeaturePart:
         ids=ids,
         labels=labels,
         class_names=class_names,
+        label_note=part.label_note,
     )
 
 
@@ -125,7 +161,7 @@ def store_labels(
     build: Build, number: int, path: Path, index: dict[str, Any] | None, n_nodes: int
 ) -> tuple[Entry, list[Any]]:
     """Labels of a file of labels, by the positions of their nodes, and its classes."""
-    labels = read_labels(path, build.roles)
+    labels = read_labels(path, build.label_roles)
     if labels.ids.are_positions:
         raise DataError(f"{path} has no column of node ids; add one, or name it as the id column")
     positions = find_positions(build.folder, index, labels.ids, n_nodes)

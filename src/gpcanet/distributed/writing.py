@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..datasets import Dataset
-from ..errors import InputError
+from ..errors import DataError, InputError
 from ..estimators.validation import check_finite
 from ..graph import Graph
 from ..graph.stored import STORE, encoded_text
@@ -144,7 +144,10 @@ def id_entries(folder: Path, ids: np.ndarray | None) -> dict[str, Entry]:
         return {}
     if ids.dtype.kind in "iu" and np.can_cast(ids.dtype, np.int64):
         return {"ids": write_whole(folder / "ids.npy", ids.astype(np.int64))}
-    ends, text = encoded_text(ids)
+    try:
+        ends, text = encoded_text(ids)
+    except UnicodeEncodeError as error:
+        raise DataError(f"node id {error.object!r} is not valid Unicode; rename it") from None
     return {
         "id_ends": write_whole(folder / "id_ends.npy", ends),
         "id_text": write_whole(folder / "id_text.npy", text),

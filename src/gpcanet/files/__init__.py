@@ -3,6 +3,7 @@
 from .column_roles import check_distinct_columns
 from .loading import load_files
 from .output import (
+    check_id_name,
     check_output,
     check_outside_of_inputs,
     write_embedding,
@@ -12,6 +13,7 @@ from .output import (
 
 __all__ = [
     "check_distinct_columns",
+    "check_id_name",
     "check_output",
     "check_outside_of_inputs",
     "load_files",

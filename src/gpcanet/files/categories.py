@@ -68,12 +68,17 @@ def encode_categories(
 
 
 def categories_of_features(features: Iterable[str] | None) -> dict[str, list[str]]:
-    """Columns and categories in names of features, such as ``{"kind": ["a", "b"]}``."""
-    names, found = list(() if features is None else features), dict[str, list[str]]()
+    """Columns and categories in names of features, such as ``{"kind": ["a", "b"]}``.
+
+    A column or a category may contain the separator: ``a=b=c`` is found in ``a`` and in ``a=b``.
+    """
+    names, found = dict.fromkeys(() if features is None else features), dict[str, list[str]]()
     for name in names:
-        column, separator, category = name.partition(SEPARATOR)
-        if separator and column not in names:
-            found.setdefault(column, []).append(category)
+        *parts, _ = name.split(SEPARATOR)
+        for n_parts in range(1, len(parts) + 1):
+            column = SEPARATOR.join(parts[:n_parts])
+            if column not in names:
+                found.setdefault(column, []).append(name[len(column) + len(SEPARATOR) :])
     return found
 
 
@@ -87,4 +92,6 @@ def _as_text(table: Table, name: str, column: Any) -> Any:
             f"{table.path}: column {name!r} has type {column.type}; categories must be text, "
             f"integers or booleans"
         )
+    if pa.types.is_boolean(column.type):
+        return pc.if_else(column, "True", "False")  # as pandas and numpy write them
     return column.cast(pa.string())

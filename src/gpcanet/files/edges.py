@@ -39,13 +39,18 @@ def read_edges(path: Path, source: str, target: str, weight: str | None) -> Edge
         table = read_table(path, as_text=lambda name: name.lower() in ends)
         return _from_table(table, source, target, weight)
     if suffix in ARRAY_SUFFIXES:
-        return _from_arrays(path, weight)
+        return _from_arrays(path, source, target, weight)
     raise wrong_format(path, "edges", (*TABLE_SUFFIXES, *ARRAY_SUFFIXES))
 
 
 def _from_table(table: Table, source: str, target: str, weight: str | None) -> Edges:
     if not table.has_header:
         # Without a header, the columns are source, target and perhaps weight.
+        if named := _named(source, target, weight):
+            raise DataError(
+                f"{table.path} has no header, and therefore no column {named[0]!r}; add a header "
+                f"or leave out the names of columns"
+            )
         if len(table.names) not in (2, 3):
             raise DataError(
                 f"{table.path} has {len(table.names)} columns and no header; give two or three "
@@ -101,14 +106,25 @@ def _numeric_columns_note(table: Table, unused: list[str]) -> str | None:
     return f"{table.path}: column {names} is not used; name it if it contains edge weights"
 
 
-def _from_arrays(path: Path, weight: str | None) -> Edges | sp.csr_array:
+def _named(source: str, target: str, weight: str | None) -> list[str]:
+    """The columns that are not the default ones."""
+    columns = {source: "source", target: "target", weight: None}
+    return [name for name, default in columns.items() if name is not None and name != default]
+
+
+def _from_arrays(path: Path, source: str, target: str, weight: str | None) -> Edges | sp.csr_array:
     arrays = read_arrays(path)
     only: Any = arrays.get("")
+    named = _named(source, target, weight)
+    if named and only is not None:
+        raise DataError(
+            f"{path} has no names, and therefore no array {named[0]!r}; leave out the names"
+        )
     if sp.issparse(only):
         if only.shape[0] != only.shape[1]:
             raise DataError(f"{path}: the adjacency matrix of shape {only.shape} must be square")
         return only
-    pairs = arrays.get("edge_index", only)
+    pairs = None if _named(source, target, None) else arrays.get("edge_index", only)
     if pairs is not None:
         if pairs.ndim != 2 or 2 not in pairs.shape or pairs.dtype.kind not in "iu":
             raise DataError(
@@ -116,11 +132,11 @@ def _from_arrays(path: Path, weight: str | None) -> Edges | sp.csr_array:
                 f"of integers, the positions of the nodes"
             )
         ends = pairs if pairs.shape[0] == 2 else pairs.T
-    elif {"source", "target"} <= set(arrays):
-        ends = arrays["source"], arrays["target"]
+    elif {source, target} <= set(arrays):
+        ends = arrays[source], arrays[target]
     else:
         raise DataError(
-            f"{path} must contain edge_index, or source and target, or a sparse matrix; it "
+            f"{path} must contain edge_index, or {source} and {target}, or a sparse matrix; it "
             f"contains {', '.join(map(repr, arrays))}"
         )
     if weight and weight not in arrays:
@@ -137,8 +153,8 @@ def _from_arrays(path: Path, weight: str | None) -> Edges | sp.csr_array:
     edges = _from_table(table_of_arrays(path, columns), "source", "target", None)
     if pairs is None:
         return edges
-    source, target = (replace(ids, are_positions=True) for ids in (edges.source, edges.target))
-    return replace(edges, source=source, target=target)
+    first, second = (replace(ids, are_positions=True) for ids in (edges.source, edges.target))
+    return replace(edges, source=first, target=second)
 
 
 def check_adjacency(path: Path, matrix: sp.csr_array) -> None:

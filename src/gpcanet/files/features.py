@@ -67,6 +67,16 @@ class Features:
     reserved: tuple[str, ...] = ()  # columns with the name of a label or split that are unused
 
     @property
+    def label_note(self) -> str | None:
+        """A sentence about a column that is not a feature, because labels have its name."""
+        if self.excluded_label is None:
+            return None
+        return (
+            f"{self.path}: column {self.excluded_label!r} has the name of the label and is not a "
+            f"feature; rename it if it is one"
+        )
+
+    @property
     def has_header(self) -> bool:
         return self.table is None or self.table.has_header
 
@@ -212,6 +222,9 @@ def _check_missing(nodes: Features) -> None:
 
 def _from_arrays(path: Path, roles: ColumnRoles, labels: Labels | None) -> Features:
     arrays = read_arrays(path)
+    for ignored in roles.ignore:
+        if arrays.pop(ignored, None) is None:
+            raise DataError(f"{path} has no array {ignored!r} to ignore; leave it out")
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
     name = next((name for name in FEATURE_ARRAYS if name in matrices), None)
     if not matrices and list(arrays) == [""]:
@@ -244,14 +257,25 @@ def _from_anndata(
     X = feature_matrix(data, path, layer=slots.layer, obsm=slots.obsm)
     obs = pa.Table.from_pandas(data.obs, preserve_index=False)
     table = Table(path, obs)
-    names = Table(path, pa.table({"id": np.asarray(data.obs_names, dtype=object)}))
-    ids = read_ids(names, "id") if roles.id is None else read_ids(table, roles.id)
+    obs_names = Table(path, pa.table({"id": np.asarray(data.obs_names, dtype=object)}))
+    if roles.id is None or (roles.id_is_optional and roles.id not in table.names):
+        ids = read_ids(obs_names, "id")
+    else:
+        ids = read_ids(table, roles.id)
+    names = np.asarray(data.var_names, dtype=object) if slots.obsm is None else None
+    columns = {*table.names, *(() if names is None else names)}
+    for name in roles.ignore:
+        if name not in columns:
+            raise DataError(f"{path} has no feature {name!r} to ignore, nor obs[{name!r}]")
+    if names is not None and roles.ignore:
+        kept = ~np.isin(names, roles.ignore)
+        X, names = X[:, kept], names[kept]
     key, note = _find_graph(data, path, slots.obsp)
     return Features(
         path,
         X,
         ids,
-        np.asarray(data.var_names, dtype=object) if slots.obsm is None else None,
+        names,
         *_labels_and_split(table, ids, roles, labels),
         None if key is None else adjacency_matrix(data, path, key),
         graph_note=note,

@@ -74,8 +74,19 @@ def write_h5ad(
 def _write_new(anndata: Any, path: Path, ids: np.ndarray) -> None:
     import pandas as pd
 
-    index = pd.Index([str(name) for name in ids.tolist()], dtype=object)
+    names = [str(name) for name in ids.tolist()]
+    wrong = next((name for name in names if not _is_storable(name)), None)
+    if wrong is not None:
+        raise DataError(
+            f"node id {wrong!r} has a character that h5ad files cannot store; rename it"
+        )
+    index = pd.Index(names, dtype=object)
     anndata.AnnData(obs=pd.DataFrame(index=index)).write_h5ad(path)
+
+
+def _is_storable(name: str) -> bool:
+    """Whether text has neither NUL nor a lone surrogate."""
+    return "\0" not in name and name.encode(errors="ignore").decode() == name
 
 
 def _storable(values: np.ndarray) -> np.ndarray:

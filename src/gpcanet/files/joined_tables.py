@@ -78,7 +78,8 @@ def _check_same_columns(first: Table, part: Table) -> None:
         with_header, without = (first, part) if first.has_header else (part, first)
         raise DataError(f"{without.path} has no header, unlike {with_header.path}; add it there")
     for one, other in ((part, first), (first, part)):
-        missing = next((name for name in other.names if name not in one.names), None)
+        known = set(one.names)
+        missing = next((name for name in other.names if name not in known), None)
         if missing is not None:
             raise DataError(
                 f"{one.path} has no column {missing!r}, unlike {other.path}; all files need the "

@@ -157,25 +157,35 @@ def join_labels(
     return y, train, validation, test
 
 
-def append_known_nodes(nodes: Features, edges: Edges, known: Graph, notes: list[str]) -> Features:
+def append_known_nodes(
+    nodes: Features, edges: Edges, known: Graph, notes: list[str]
+) -> tuple[Features, Edges]:
     """Append the ids of the known nodes that the edges name to those of the nodes.
 
-    The nodes are unchanged if there are none, or if the ids are positions or of another type.
+    Nodes and edges are unchanged if there are none, or if the ids are positions. Integers become
+    text if the ids of the known nodes are text.
     """
     if known.node_ids is None or nodes.ids.are_positions or edges.source.are_positions:
-        return nodes
+        return nodes, edges
     ids = pa.array(known.node_ids.tolist())
-    if ids.type != nodes.ids.values.type:
-        return nodes
-    both = pa.chunked_array([*edges.source.values.chunks, *edges.target.values.chunks])
-    ends = pc.unique(both)
-    own = pc.is_in(ends, value_set=nodes.ids.values.combine_chunks())
-    named = ends.filter(pc.and_(pc.invert(own), pc.is_in(ends, value_set=ids)))
+    own, source, target = (
+        column if column.is_text else replace(column, values=column.values.cast(ids.type))
+        for column in (nodes.ids, edges.source, edges.target)
+    )
+    ends = pc.unique(pa.chunked_array([*source.values.chunks, *target.values.chunks]))
+    is_own = pc.is_in(ends, value_set=own.values.combine_chunks())
+    is_known = pc.is_in(ends, value_set=ids.cast(ends.type))
+    named = ends.filter(pc.and_(pc.invert(is_own), is_known))
     if len(named) == 0:
-        return nodes
+        return nodes, edges
+    if ids.type != ends.type:
+        raise DataError(
+            f"{nodes.path} has text for node ids, such as {own.example_of_text()}, but the model "
+            f"has integers; use one type"
+        )
     notes.append(f"edges name {count_of(len(named), 'training node')} of the model")
-    values = pa.chunked_array([*nodes.ids.values.chunks, named])
-    return replace(nodes, ids=replace(nodes.ids, values=values))
+    own = replace(own, values=pa.chunked_array([*own.values.chunks, named]))
+    return replace(nodes, ids=own), replace(edges, source=source, target=target)
 
 
 def _check_distances(nodes: Features) -> None:
@@ -187,6 +197,11 @@ def _check_distances(nodes: Features) -> None:
     if wrong.any():
         first = np.argmax(wrong)
         row = int(X.tocoo().row[first] if sp.issparse(X) else first)
+        if np.isnan(X.data[first] if sp.issparse(X) else X[row]).any():
+            raise DataError(
+                f"{nodes.ids.table.place(row)}: a feature is missing; nearest neighbours need all "
+                f"features, and --impute needs --edges"
+            )
         raise DataError(
             f"{nodes.ids.table.place(row)}: features must be finite and less than {largest:.0e} "
             f"for nearest neighbours"

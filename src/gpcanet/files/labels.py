@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import DataError
 from ..utils.labels import (
@@ -163,7 +164,7 @@ def _label_values(table: Table, name: str) -> np.ndarray:
     if are_whole_numbers(column):
         column = to_int64(table, name, column)
     if types.is_boolean(column.type):
-        column = column.cast(pa.string())
+        column = pc.if_else(column, "True", "False")  # as pandas and numpy write them
     if not any(
         is_type(column.type)
         for is_type in (types.is_integer, types.is_string, types.is_large_string, types.is_null)

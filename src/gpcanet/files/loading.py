@@ -125,6 +125,9 @@ def load_files(
     ``notes`` states the decision if the row is 0, 1, ... or the features have no header.
     """
     check_distinct_columns({"source": source, "target": target, "weight": weight})
+    for parameter, value in {"edges": edges, "neighbors": neighbors}.items():
+        if obsp is not None and value is not None:
+            raise DataError(f"obsp and {parameter} are both given; give one of them")
     roles = ColumnRoles(
         id_column,
         label_column,
@@ -157,11 +160,8 @@ def load_files(
         notes.append(f"{nodes.path} has no header: the first row is a node")
     if nodes.ids.are_positions:
         notes.append(f"{nodes.path} has no column of node ids: node i is row i, counted from 0")
-    if node_labels is not None and nodes.excluded_label is not None:
-        notes.append(
-            f"{nodes.path}: column {nodes.excluded_label!r} has the name of the label and is not a "
-            f"feature; rename it if it is one"
-        )
+    if nodes.label_note is not None:
+        notes.append(nodes.label_note)
     notes += [
         f"{nodes.path}: column {name!r} is not used as a feature, because its name is that of a "
         f"label or split; rename it to use it"
@@ -189,7 +189,7 @@ def load_files(
     path = nodes.path if edges is None else _as_path(edges)
     combined, own_nodes = nodes, np.arange(nodes.X.shape[0])
     if known is not None and isinstance(links, Edges):
-        combined = append_known_nodes(nodes, links, known, notes)
+        combined, links = append_known_nodes(nodes, links, known, notes)
     graph = neighborhood = join_graph(combined, links, path, neighbors, drop_unknown, notes)
     if combined is not nodes:
         graph = neighborhood.subgraph(own_nodes)

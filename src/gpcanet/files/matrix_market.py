@@ -6,7 +6,6 @@ and the interpreter.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,12 +16,14 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import scipy.sparse as sp
 
+from .text_rows import open_stream
+
 BANNER = "%%matrixmarket"
 
 
 def read_matrix_market(path: Path) -> sp.csr_array:
     """Read a real matrix from a file, compressed or not; raise ValueError for a malformed one."""
-    with pa.input_stream(os.fspath(path), compression="detect") as stream:
+    with open_stream(path) as stream:
         lines, body = _split_header(stream.read())
     words = lines[0].lower().split()
     if len(words) != 5 or words[:2] != [BANNER, "matrix"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from importlib.util import find_spec
@@ -24,6 +25,9 @@ from .paths import contains_file
 
 OUTPUT_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".npz", ".h5ad")
 
+#: Names of columns of results.
+RESULT_NAME = re.compile(r"gpca[0-9]+|predicted|probability|p\(.*\)")
+
 #: Size of the blocks in which results are written.
 BYTES_PER_TABLE = 2**26
 
@@ -36,6 +40,14 @@ def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> Pa
     if is_h5ad(path) and find_spec("anndata") is None:
         raise DataError(f"{path}: writing h5ad files needs anndata; pip install 'gpcanet[anndata]'")
     return check_target(path, overwrite=overwrite)
+
+
+def check_id_name(name: str) -> None:
+    """Raise if the column of node ids would have the name of a column of results."""
+    if RESULT_NAME.fullmatch(name):
+        raise DataError(
+            f"the id column cannot be called {name!r}, which is a column of results; rename it"
+        )
 
 
 def check_outside_of_inputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
@@ -189,10 +201,7 @@ def _write_results(
     if is_h5ad(Path(path)):
         write_h5ad(path, ids, source=source, overwrite=overwrite, **slots)
         return
-    if id_name in columns:
-        raise DataError(
-            f"the id column cannot be called {id_name!r}, which is a column of results; rename it"
-        )
+    check_id_name(id_name)
     arrays = {"node_ids": ids, **arrays}
     write_table(path, {id_name: ids, **columns}, arrays=arrays, overwrite=overwrite)
 

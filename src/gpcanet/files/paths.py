@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from ..errors import DataError
 
@@ -62,14 +63,21 @@ def is_pattern(path: Path) -> bool:
     return _WILDCARD.search(os.fspath(path)) is not None
 
 
+def natural_order(path: Path) -> tuple[Any, ...]:
+    """Sort key by which numbers in names count as numbers: part-2 is before part-10."""
+    parts = [re.split(r"([0-9]+)", part) for part in path.parts]
+    key = [[int(text) if text.isdecimal() else text for text in part] for part in parts]
+    return key, path
+
+
 def files_in(path: Path) -> list[Path]:
-    """The tables in a folder and its subfolders, or of a pattern, sorted by name.
+    """The tables in a folder and its subfolders, or of a pattern, in natural order of their names.
 
     Names that begin with a dot or an underscore are skipped, as Spark writes them.
     """
     try:
         found = [path] if path.is_dir() else map(Path, glob.glob(os.fspath(path), recursive=True))
-        files = sorted({file for match in found for file in _files_below(match)})
+        files = sorted({f for match in found for f in _files_below(match)}, key=natural_order)
     except OSError as error:
         raise DataError(f"{path} is not readable: {error.strerror}") from None
     if not files:

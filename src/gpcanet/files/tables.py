@@ -32,7 +32,7 @@ from .paths import (
     suffix_of,
     wrong_format,
 )
-from .text_rows import line_of, nth_row, read_rows
+from .text_rows import line_of, nth_row, open_stream, read_rows
 
 #: Smallest number of columns with which a first row 0, 1, 2, ... is a header, as pandas writes it
 #: for columns without names. In a narrower table it may also be data.
@@ -43,6 +43,9 @@ UNNAMED_INDEX = "__index_level_0__"
 
 #: Largest number of columns of text that an error names.
 MOST_NAMES = 5
+
+#: Largest size of a block of a CSV, and of one row, in bytes.
+LARGEST_BLOCK = 2**30
 
 _INTEGER = re.compile(r"\s*[0-9]+\s*$")
 
@@ -81,16 +84,13 @@ class Table:
         self.unnamed_index = unnamed_index  # the column of an index that has no name in pandas
         self.has_lost_index = has_lost_index  # the metadata has an index for other rows
         self.starts_with_numbers = starts_with_numbers  # the first row is 0, 1, ..., header or not
+        self.names: list[str] = columns.column_names
         self._columns = columns
+        self._positions = {name: i for i, name in enumerate(self.names)}
         self._has_header = has_header  # None if the format has no lines
-        names = sorted(columns.column_names)
-        for name, following in itertools.pairwise(names):
+        for name, following in itertools.pairwise(sorted(self.names)):
             if name == following:
                 raise DataError(f"{path}: column {name!r} occurs twice; rename one of them")
-
-    @property
-    def names(self) -> list[str]:
-        return list(self._columns.column_names)
 
     @property
     def n_rows(self) -> int:
@@ -106,9 +106,9 @@ class Table:
         return self._has_header is not None
 
     def column(self, name: str, advice: str = "") -> Any:
-        if name not in self.names:
+        if name not in self._positions:
             raise DataError(f"{self.path} has no column {name!r}; {self._column_list()}{advice}")
-        return self._columns.column(name)
+        return self._columns.column(self._positions[name])
 
     def with_decoded_text(self) -> Table:
         """The same table with bytes decoded as UTF-8 and trimmed; raise if they are not UTF-8."""
@@ -137,7 +137,7 @@ class Table:
         Missing features are NaN; other missing numbers are an error. The error for a column of text
         names those of the ``others`` that are also text.
         """
-        column = self.column(name)
+        column = decoded(self.column(name))
         if not self.n_rows:
             return np.empty(0)
         is_list = any(is_type(column.type) for is_type in _LIST_TYPES)
@@ -253,7 +253,7 @@ def table_of_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> Table:
 def _read_parquet(path: Path) -> Any:
     check_file(path)
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(pa.OSFile(os.fsencode(path))) as file:  # as text, it must be UTF-8
             columns = file.read()
         columns.validate(full=True)  # finds text that is not UTF-8
         list(columns.column_names)
@@ -268,9 +268,12 @@ def _with_pandas_index(path: Path, columns: Any) -> Table:
     A range index has no column in the file. It becomes a column unless it is 0, 1, 2, ...
     """
     try:
-        stated = (columns.schema.pandas_metadata or {}).get("index_columns", [])
-    except (ValueError, AttributeError):  # not written by pandas
-        stated = []
+        metadata = columns.schema.pandas_metadata or {}
+        stated, described = metadata.get("index_columns", []), metadata.get("columns", [])
+        categorical = [c["field_name"] for c in described if c["pandas_type"] == "categorical"]
+    except (ValueError, AttributeError, KeyError, TypeError):  # not written by pandas
+        stated, categorical = [], []
+    columns = _with_categories(columns, categorical)
     names = [name for name in stated if isinstance(name, str) and name in columns.column_names]
     unnamed = UNNAMED_INDEX if UNNAMED_INDEX in names else None
     for entry in stated:
@@ -289,6 +292,18 @@ def _with_pandas_index(path: Path, columns: Any) -> Table:
         )
         names.append(name)
     return Table(path, columns, index_names=names, unnamed_index=unnamed)
+
+
+def _with_categories(columns: Any, names: Sequence[Any]) -> Any:
+    """A table in which these columns are categorical; Parquet has integers for those of pandas."""
+    for position, name in enumerate(columns.column_names):
+        column = columns.column(position)
+        if name in names and pa.types.is_integer(column.type):
+            categories = pc.unique(column.drop_null()).sort()
+            codes = pc.index_in(column, value_set=categories).combine_chunks()
+            encoded = pa.DictionaryArray.from_arrays(codes, categories)
+            columns = columns.set_column(position, name, encoded)
+    return columns
 
 
 def _range_of(entry: Any) -> range | None:
@@ -314,17 +329,17 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
     if not has_header:
         names = [f"f{i}" for i in range(len(names))]  # the names that pyarrow generates
     # pyarrow treats a file of one line without a line end as empty.
-    source = os.fspath(path) if nth_row(path, 1) else pa.BufferReader(first + b"\n")
+    only_row = None if nth_row(path, 1) else first + b"\n"
     # Read as bytes, because pyarrow does not report which row is not UTF-8.
     types = {name: pa.binary() for name in names if as_text(name.strip())}
     try:
-        with pa.input_stream(source, compression="detect") as stream:
-            columns = csv.read_csv(
-                stream,
-                csv.ReadOptions(autogenerate_column_names=not has_header),
-                csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                csv.ConvertOptions(column_types=types),
-            )
+        columns = _parse(
+            lambda: open_stream(path) if only_row is None else pa.BufferReader(only_row),
+            first,
+            csv.ReadOptions(autogenerate_column_names=not has_header),
+            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            csv.ConvertOptions(column_types=types),
+        )
     except (pa.ArrowException, OSError) as error:
         _check_row_lengths(path, delimiter, len(names))
         raise _unreadable(path, error) from None
@@ -338,6 +353,19 @@ def _read_csv(path: Path, as_text: Callable[[str], bool], header_may_be_numbers:
         unnamed_index="" if names[:1] == [""] else None,
     )
     return table.with_decoded_text()
+
+
+def _parse(open_text: Callable[[], Any], first: bytes, read: Any, *options: Any) -> Any:
+    """The columns of a CSV; pyarrow needs blocks as large as the longest row."""
+    read.block_size = min(max(read.block_size, 2 * len(first)), LARGEST_BLOCK)
+    while True:
+        try:
+            with open_text() as stream:
+                return csv.read_csv(stream, read, *options)
+        except pa.ArrowInvalid as error:
+            if "straddling object" not in str(error) or read.block_size >= LARGEST_BLOCK:
+                raise
+            read.block_size = min(16 * read.block_size, LARGEST_BLOCK)
 
 
 def _delimiter(path: Path, first: bytes) -> str:
@@ -393,8 +421,9 @@ def _are_consecutive(names: list[str]) -> bool:
 def _cells(path: Path, row: bytes, delimiter: str) -> list[str]:
     """The cells of one row."""
     try:
-        one_row = pa.BufferReader(row + b"\n")
-        return list(csv.read_csv(one_row, None, csv.ParseOptions(delimiter=delimiter)).column_names)
+        parse = csv.ParseOptions(delimiter=delimiter)
+        columns = _parse(lambda: pa.BufferReader(row + b"\n"), row, csv.ReadOptions(), parse)
+        return list(columns.column_names)
     except (pa.ArrowException, ValueError) as error:
         raise _unreadable(path, error) from None
 

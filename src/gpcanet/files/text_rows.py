@@ -8,11 +8,15 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from ..errors import DataError
 from ..utils.messages import first_line
+
+#: Compressions by the suffix of a file.
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 #: A quoted cell, which may contain line ends.
 _QUOTED = re.compile(rb'(^|[,;\t])"[^"]*(?:""[^"]*)*"(?!")')
@@ -49,9 +53,15 @@ def read_rows(path: Path) -> Iterator[tuple[int, bytes]]:
         yield begin, b"\n".join(lines)
 
 
+def open_stream(path: Path) -> Any:
+    """The content of a file, compressed or not. Its name need not be UTF-8."""
+    compression = COMPRESSIONS.get(path.suffix.lower())
+    return pa.input_stream(pa.OSFile(os.fsencode(path)), compression=compression)
+
+
 def _lines(path: Path) -> Iterator[bytes]:
     try:
-        with pa.input_stream(os.fspath(path), compression="detect") as stream:
+        with open_stream(path) as stream:
             # latin-1 keeps all bytes; TextIOWrapper handles all kinds of line ends.
             for line in io.TextIOWrapper(io.BufferedReader(stream), "latin-1"):
                 yield line.rstrip("\n").encode("latin-1")

@@ -59,8 +59,8 @@ def gpca(
     layer : str, optional
         Layer to use instead of X.
     mask_var : str or array-like of bool, optional
-        Genes to use: a column of ``var`` or a mask. By default ``var["highly_variable"]`` if it
-        exists; None means all genes.
+        Genes to use: a column of ``var`` or a mask; a Series is matched by its index. By default
+        ``var["highly_variable"]`` if it exists; None means all genes.
     batch_key : str, optional
         Column of ``obs`` with samples. Edges between samples are dropped and counted, so that the
         graph is block-diagonal. Components and means are shared by all samples.
@@ -101,6 +101,11 @@ def gpca(
     """
     if not (hasattr(adata, "obsp") and hasattr(adata, "layers")):
         raise InputTypeError(f"adata is a {type(adata).__name__}; give an AnnData object")
+    if adata.isbacked and (copy or adata.is_view):
+        raise InputError(
+            "a backed AnnData object cannot be copied, and its views cannot be changed; use "
+            "adata.to_memory()"
+        )
     key = find_graph(adata, "adata", neighbors_key)
     matrix = adjacency_matrix(adata, "adata", key)
     dropped = 0
@@ -153,6 +158,7 @@ def gpca(
         adata.varm[key_added] = loadings
     else:
         results["components"] = W
+        adata.varm.pop(key_added, None)  # of an earlier embedding of the genes
     adata.uns[key_added] = results
     return adata if copy else None
 
@@ -169,6 +175,13 @@ def _mask(adata: Any, mask_var: Any) -> np.ndarray | None:
             raise DataError(f"adata has no var[{mask_var!r}]; it has {names}")
         mask = adata.var[mask_var].to_numpy()
     else:
+        if hasattr(mask_var, "iloc") and not mask_var.index.equals(adata.var_names):
+            if set(mask_var.index) != set(adata.var_names) or not mask_var.index.is_unique:
+                raise InputError(
+                    "the index of mask_var is not the names of the genes; correct it, or pass "
+                    "mask_var.to_numpy() in the order of the genes"
+                )
+            mask_var = mask_var.loc[adata.var_names]
         mask = np.asarray(mask_var)
     if mask.dtype == object and mask.ndim == 1 and (missing := sum(map(is_missing, mask))):
         raise InputError(f"{missing} of {len(mask)} values of mask_var are missing; set them")

@@ -433,3 +433,10 @@ OPCODES = [getattr(pickle, name) for name in dir(pickle) if name.isupper() and n
 )
 def test_no_program_of_opcodes_does_harm(watch, pieces):
     read_or_refuse(pickled(b"".join(pieces)))
+
+
+def test_index_pointers_that_decrease_are_refused():
+    broken = sp.csr_array(np.eye(2))
+    broken.indptr[-1] = 0
+    with pytest.raises(DataError, match="index pointers decrease"):
+        read_pickle(pickled(matrix(broken)))

@@ -98,6 +98,8 @@ EDGE_ARRAYS = [
      r"column index values must be < 3"),
     ("rows out of order", sparse_npz(ADJACENCY, indptr=np.array([0, 3, 1, 4], np.int32)),
      r"edges\.npz is not a readable npz file: ind"),
+    ("last row out of order", sparse_npz(ADJACENCY, indptr=np.array([0, 3, 4, 0], np.int32)),
+     r"edges\.npz is not a readable npz file: index pointers decrease"),
     ("too few rows", sparse_npz(ADJACENCY, indptr=np.array([0, 4])),
      r"index pointer size 2 should be"),
     ("negative shape", sparse_npz(ADJACENCY, shape=np.array([3, -3])), r"cannot be negative"),
@@ -376,18 +378,19 @@ def test_npz_ids_that_are_ambiguous_or_of_a_wrong_length_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "reason"),
-    [("indptr", 1, "index pointer"), ("indices", 99, "indices")],
-)
+    ("name", "at", "wrong", "reason"),
+    [("indptr", 0, 1, "index pointer"), ("indptr", -1, 0, "index pointers decrease"),
+     ("indices", 0, 99, "indices")],
+)  # fmt: skip
 @pytest.mark.parametrize("slot", ["X", "obsp/connectivities"])
-def test_h5ad_with_a_damaged_sparse_matrix_is_refused(tmp_path, slot, name, wrong, reason):
+def test_h5ad_with_a_damaged_sparse_matrix_is_refused(tmp_path, slot, name, at, wrong, reason):
     anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
     matrix = sp.csr_matrix(np.ones((3, 3)))
 
     def write(path):
         anndata.AnnData(matrix, obsp={"connectivities": matrix}).write_h5ad(path)
         with h5py.File(path, "r+") as file:
-            file[f"{slot}/{name}"][0] = wrong
+            file[f"{slot}/{name}"][at] = wrong
 
     with pytest.raises(DataError, match=rf"features\.h5ad.* is damaged: .*{reason}"):
         load(tmp_path, features=Written("h5ad", write), edges=None)

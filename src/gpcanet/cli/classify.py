@@ -163,9 +163,7 @@ def _evaluate(
         return None
     codes = {name: code for code, name in enumerate(classes.tolist())}
     names = _labels_by_name(dataset, dataset.y)[nodes].tolist()
-    if set(names).isdisjoint(
-        codes
-    ):  # labels of another type, such as the text "1" and the number 1
+    if set(names).isdisjoint(codes):  # of another type, such as the text "1" and the number 1
         codes = {str(name): code for name, code in codes.items()}
         names = [str(name) for name in names]
         if set(names).isdisjoint(codes):

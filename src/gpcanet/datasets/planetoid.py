@@ -145,6 +145,8 @@ class _PickledMatrix:
     def to_csr(self) -> sp.csr_array:
         arrays = (self.state[name].to_array() for name in ("data", "indices", "indptr"))
         matrix = sp.csr_array(tuple(arrays), shape=self.state["_shape"])
+        if np.any(np.diff(matrix.indptr) < 0):  # not checked below if the last one is 0
+            raise ValueError("index pointers decrease")
         matrix.check_format(full_check=True)  # wrong indices would read other memory
         return matrix
 

@@ -71,6 +71,8 @@ def to_float(X: Any, place: str) -> Any:
 
 def to_csr(matrix: Any) -> sp.csr_array:
     """A sparse matrix of a file as CSR; raises a ValueError if its structure is wrong."""
-    if matrix.format in ("csr", "csc", "bsr"):
-        matrix.check_format(full_check=True)  # wrong indices would read other memory
+    if matrix.format in ("csr", "csc", "bsr"):  # wrong indices would read other memory
+        if np.any(np.diff(matrix.indptr) < 0):  # not checked below if the last one is 0
+            raise ValueError("index pointers decrease")
+        matrix.check_format(full_check=True)
     return sp.csr_array(matrix)

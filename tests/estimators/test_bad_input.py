@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 import gpcanet
-from gpcanet import GPCA, GPCAClassifier, GPCARegressor, Graph
+from gpcanet import GPCA, GPCAClassifier, GPCAPath, GPCARegressor, Graph, GraphImputer
 from gpcanet.errors import UserError
 
 ADJACENCY = nx.to_numpy_array(nx.path_graph(5))
@@ -401,3 +401,58 @@ def test_invalid_call_raises_with_value_limit_and_advice(call, kind, pattern):
 def test_case_ids_are_unique():
     names = [row[0] for row in INVALID_CALLS]
     assert sorted(set(names)) == sorted(names)
+
+
+OTHER_Y = ["a", "b", "a", "b", "a"]
+WRONG_WEIGHTS = -np.ones(5)
+
+
+@pytest.mark.parametrize(
+    ("model", "fit_again", "predict"),
+    [
+        (GPCA(2).fit(X, graph=GRAPH), lambda m: m.fit(X[:, :2], graph=np.ones(3)),
+         lambda m: m.transform(X[:, :2])),
+        (GPCA(2).fit(X), lambda m: m.set_params(n_components=9).fit(X[:, :2]),
+         lambda m: m.inverse_transform(np.eye(2))),
+        (GPCAPath(2).fit(X, graph=GRAPH), lambda m: m.set_params(n_components=9).fit(X),
+         lambda m: m.embedding(10.0)),
+        (GraphImputer().fit(X, graph=GRAPH), lambda m: m.fit(X * [1, 1, np.nan]),
+         lambda m: m.transform(X)),
+        (GPCAClassifier(alpha=1.0).fit(X, [0, 1, 0, 1, 0]),
+         lambda m: m.fit(X, OTHER_Y, WRONG_WEIGHTS), lambda m: m.predict(X)),
+        (GPCAClassifier(alpha=1.0).fit(X, [0, 1, 0, 1, 0]),
+         lambda m: m.fit(X, OTHER_Y, validation=[9]), lambda m: m.score(X, OTHER_Y)),
+        (GPCAClassifier(alpha=1.0).fit(X, [0, 1, 0, 1, 0]),
+         lambda m: m.fit(X, np.eye(5), WRONG_WEIGHTS), lambda m: m.predict(X)),
+        (GPCARegressor(alpha=1.0).fit(X, X[:, 0]), lambda m: m.fit(X, X, WRONG_WEIGHTS),
+         lambda m: m.predict(X)),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)  # fmt: skip
+def test_a_model_is_not_fitted_after_a_fit_that_fails(model, fit_again, predict):
+    with pytest.raises(UserError):
+        fit_again(model)
+    with pytest.raises(NotFittedError):
+        predict(model)
+
+
+@pytest.mark.parametrize("model", [GPCAClassifier(alpha=1.0), GPCAPath(2), GPCA(2)])
+def test_a_model_whose_first_fit_failed_is_not_fitted(model):
+    with pytest.raises(UserError):
+        model.fit(X, OTHER_Y if isinstance(model, GPCAClassifier) else None, graph=np.ones(3))
+    calls = {
+        GPCAClassifier: ("predict_proba", (X,)),
+        GPCAPath: ("components", (10.0,)),
+        GPCA: ("inverse_transform", (np.eye(2),)),
+    }
+    name, arguments = calls[type(model)]
+    with pytest.raises(NotFittedError):
+        getattr(model, name)(*arguments)
+
+
+def test_missing_values_of_nullable_columns_are_missing_features():
+    frame = pd.DataFrame({"a": pd.array([True, None, False], "boolean"), "b": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="X contains NaN at row 1, column 0"):
+        GPCA(1).fit(frame)
+    filled = GraphImputer().fit_transform(frame)
+    np.testing.assert_array_equal(filled[:, 0], [1, 0.5, 0])

@@ -14,7 +14,13 @@ from ._alignment import RowIndex, align_to_rows, check_graph
 from .gpca import GPCA
 from .problem import LARGEST_ALPHA, Parameters
 from .training_nodes import JoinedRows, check_keep, check_new_rows
-from .validation import check_training_rows, check_weights, set_row_attributes
+from .validation import (
+    check_training_rows,
+    check_weights,
+    filled_mask,
+    forget_fit,
+    set_row_attributes,
+)
 
 
 class GraphPredictor(BaseEstimator):
@@ -62,6 +68,7 @@ class GraphPredictor(BaseEstimator):
 
         ``validation`` may also be positions of rows, which stay as they are.
         """
+        forget_fit(self)
         self.check_parameters()
         if others["y"] is None:
             raise InputError("requires y to be passed, but the target y is None")

@@ -17,7 +17,13 @@ from ._model_selection import FEATURE_SCALINGS
 from ._multilabel import fit_indicators
 from ._predictor import GraphPredictor
 from .problem import TrainingData
-from .validation import check_held_out, check_labels, is_indicator_matrix
+from .validation import (
+    check_held_out,
+    check_labels,
+    forget_fit,
+    is_indicator_matrix,
+    positive_weights,
+)
 
 #: Parameters that are True, False or "auto".
 SWITCHES = ("normalize_embedding", *USES)
@@ -238,6 +244,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
             Fitted estimator.
         """
         if is_indicator_matrix(y):
+            forget_fit(self)
             self.check_parameters()
             learned = fit_indicators(self, X, y, sample_weight, graph, nodes, validation)
             self.__dict__.update(learned)
@@ -279,7 +286,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
         probabilities : ndarray of shape (n_nodes, n_classes)
             In the order of ``classes_``.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "training_nodes_")
         if self.multilabel_ is not None:
             return self.multilabel_.predict_proba(X, graph, nodes)
         (X, graph, nodes, codes), n_rows = self.check_predict(X, graph, nodes)
@@ -317,7 +324,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
         -------
         score : float
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "training_nodes_")
         if self.multilabel_ is not None:
             return self.multilabel_.score(X, y, sample_weight, graph, nodes)
         predicted = self.predict(X, graph=graph, nodes=nodes)

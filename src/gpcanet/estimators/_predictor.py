@@ -74,12 +74,16 @@ class GraphPredictor(BaseEstimator):
             raise InputError("requires y to be passed, but the target y is None")
         has_graph = graph is not None
         X, graph, nodes, index = check_training_rows(self, X, graph, nodes)
-        aligned = [
-            values
-            if values is None or (name == "validation" and np.asarray(values).dtype != bool)
-            else align_to_rows(values, graph, nodes, index, name)
-            for name, values in others.items()
-        ]
+        aligned = []
+        for name, values in others.items():
+            if name == "validation":
+                values = filled_mask(values)
+            is_positions = name == "validation" and np.asarray(values).dtype != bool
+            if values is not None and not is_positions:
+                values = align_to_rows(values, graph, nodes, index, name)
+                if name == "sample_weight":
+                    values = check_weights(values, X.shape[0])
+            aligned.append(values)
         set_row_attributes(self, graph, index, has_graph=has_graph)
         return X, graph, nodes, aligned
 

@@ -100,5 +100,5 @@ class GraphPredictor(BaseEstimator):
         weights = np.ones(n_rows)
         if sample_weight is not None:
             sample_weight = align_to_rows(sample_weight, *rows, index, "sample_weight")
-            weights = check_weights(sample_weight, n_rows).astype(np.float64)
+            weights = check_weights(sample_weight, n_rows)
         return align_to_rows(y, *rows, index, "y"), weights

@@ -12,7 +12,15 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from gpcanet import GPCA, GPCAClassifier, Graph, GraphImputer, load_model, save_model
+from gpcanet import (
+    GPCA,
+    GPCAClassifier,
+    GPCARegressor,
+    Graph,
+    GraphImputer,
+    load_model,
+    save_model,
+)
 from gpcanet.errors import UserError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "what-happens-if.md").read_text()
@@ -96,6 +104,15 @@ def scaled_features():
         tiny = (X.to_numpy() * scale).astype(np.float32)
         Z = GPCA(2).fit_transform(tiny, graph=GRAPH)
         np.testing.assert_allclose(Z / np.float32(scale), expected, atol=1e-4)
+        for model, attribute in (
+            (GPCAClassifier(2), "label_distributions_"),
+            (GPCARegressor(2), "fitted_values_"),
+        ):
+            usual, found = (
+                getattr(model.fit(rows, Y, graph=GRAPH), attribute)
+                for rows in (X.to_numpy(np.float32), tiny)
+            )
+            np.testing.assert_allclose(found, usual, atol=1e-3)
     return "same answer"
 
 

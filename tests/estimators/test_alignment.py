@@ -319,6 +319,50 @@ def test_nodes_are_used_if_the_index_has_no_node_ids():
     np.testing.assert_allclose(model.transform(X.iloc[:2], graph=numbered), expected[:2])
 
 
+def test_labels_are_used_by_position_if_their_index_has_no_node_ids():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(4, 3)))
+    y = pd.Series([0, 0, 1, 1])
+    graph = Graph(nx.to_numpy_array(nx.path_graph(4)), node_ids=list("abcd"))
+    nodes = np.array([1, 2, 3])
+    expected = MODEL.fit(X.to_numpy()[1:], y.to_numpy()[1:], graph=graph, nodes=nodes)
+    expected = expected.components_.copy()
+    renamed = X.set_axis(["r0", "r1", "r2", "r3"])
+    for rows, labels in (
+        (X.to_numpy()[1:], y.iloc[1:]),
+        (X.iloc[1:], y.iloc[1:]),
+        (renamed.iloc[1:], y.set_axis(renamed.index).iloc[1:]),
+        (renamed.iloc[1:], y.iloc[1:]),
+    ):
+        model = MODEL.fit(rows, labels, graph=graph, nodes=nodes)
+        np.testing.assert_array_equal(model.components_, expected)
+    with pytest.raises(ValueError, match="the index of y is not the node ids"):
+        MODEL.fit(X.to_numpy()[1:], y.set_axis(list("abcd")).iloc[:3], graph=graph, nodes=nodes)
+
+
+def test_the_nodes_and_targets_of_fit_may_be_modified_later():
+    graph, X, _, rng = random_case(0, 30)
+    nodes, Y = rng.permutation(30)[:20], rng.normal(size=(20, 2))
+    model = GPCA(2, alpha=5.0, beta=0.5).fit(X[nodes], Y, graph=graph, nodes=nodes)
+    new = np.setdiff1d(np.arange(30), nodes)
+    expected = model.transform(X[new], graph=graph, nodes=new)
+    nodes[:], Y[:] = nodes[::-1].copy(), 0
+    np.testing.assert_array_equal(model.transform(X[new], graph=graph, nodes=new), expected)
+
+
+@pytest.mark.parametrize("dtype", ["boolean", "bool[pyarrow]"])
+def test_a_nullable_mask_is_matched_by_id(dtype):
+    graph, X, y, rng = random_case(1, 30, names=True)
+    held_out = np.zeros(30, bool)
+    held_out[[2, 3]] = True
+    mask = pd.Series(np.where(held_out, True, None), graph.node_ids).astype(dtype)
+    frame = pd.DataFrame(X, graph.node_ids)
+    expected, found = (
+        GPCAClassifier(2, alpha=1.0).fit(frame, y, graph=graph, validation=validation)
+        for validation in (held_out, mask.iloc[rng.permutation(30)])
+    )
+    np.testing.assert_array_equal(found.label_distributions_, expected.label_distributions_)
+
+
 # -- labels ---------------------------------------------------------------------------------------
 
 FORMS = {

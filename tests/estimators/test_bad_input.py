@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 import gpcanet
-from gpcanet import GPCA, GPCAClassifier, GPCARegressor, Graph
+from gpcanet import GPCA, GPCAClassifier, GPCAPath, GPCARegressor, Graph, GraphImputer
 from gpcanet.errors import UserError
 
 ADJACENCY = nx.to_numpy_array(nx.path_graph(5))
@@ -351,6 +351,32 @@ CLASSIFIER = [
      r"boosting='maybe' must be True, False or 'auto'"),
     ("class weights by name", classifier(class_weight="equal"), ValueError,
      r"class_weight='equal' must be None, 'balanced' or a dict"),
+    ("negative class weight", classifier(class_weight={0: 1, 1: -2}), ValueError,
+     r"class_weight of 1=-2 must be finite and at least 0; use 0 to ignore the class"),
+    ("missing class weight", classifier(class_weight={0: 1, 1: np.nan}), ValueError,
+     r"class_weight of 1=nan must be finite and at least 0"),
+    ("class weights of zero", classifier(class_weight={0: 0, 1: 0}), ValueError,
+     r"the weights of all training labels are zero; give some a positive sample_weight and"),
+    ("sample weights of text", lambda: GPCAClassifier().fit(
+        X, [0, 1, 0, 1, 0], list("abcde")), TypeError,
+     r"sample_weight of dtype <U1 must hold numbers"),
+    ("weights with text", lambda: GPCAClassifier().fit(
+        X, [0, 1, 0, 1, 0], np.array([1, 2, 3, 4, "a"], object)), ValueError,
+     r"could not convert string to float: 'a'"),
+    ("score with zero weights", lambda: GPCAClassifier(alpha=1.0).fit(X, [0, 1, 0, 1, 0]).score(
+        X, [0, -1, -1, -1, -1], [0, 1, 1, 1, 1]), ValueError,
+     r"no row of y is known and has a positive weight; give at least one to compute a score"),
+    ("ragged labels", lambda: GPCAClassifier().fit(X, [[0, 1], [1], [0], [1], [0]]), ValueError,
+     r"y has rows of different lengths; give all rows the same length"),
+    ("ragged ghost labels", fit(X, [[0, 1], [1], [0], [1], [0]]), ValueError,
+     r"y has rows of different lengths"),
+    ("ragged adjacency", lambda: Graph([[1, 2], [3]]), ValueError,
+     r"adjacency has rows of different lengths"),
+    ("ragged graph", lambda: GPCA().fit(X, graph=[[1, 2], [3]]), ValueError,
+     r"graph has rows of different lengths"),
+    ("ragged nodes", lambda: GPCA().fit(X, graph=GRAPH, nodes=[[1, 2], [3]]), ValueError,
+     r"nodes has rows of different lengths"),
+    ("inverse transform before fit", lambda: GPCA().inverse_transform(X), NotFittedError, r"Call"),
     ("unknown scaling", classifier(feature_scaling="z"), ValueError,
      r"feature_scaling='z' must be one of 'auto', 'l2', 'none', 'tfidf', 'standard'"),
     ("tf-idf of negative values", classifier(feature_scaling="tfidf"), ValueError,
@@ -401,3 +427,58 @@ def test_invalid_call_raises_with_value_limit_and_advice(call, kind, pattern):
 def test_case_ids_are_unique():
     names = [row[0] for row in INVALID_CALLS]
     assert sorted(set(names)) == sorted(names)
+
+
+OTHER_Y = ["a", "b", "a", "b", "a"]
+WRONG_WEIGHTS = -np.ones(5)
+
+
+@pytest.mark.parametrize(
+    ("model", "fit_again", "predict"),
+    [
+        (GPCA(2).fit(X, graph=GRAPH), lambda m: m.fit(X[:, :2], graph=np.ones(3)),
+         lambda m: m.transform(X[:, :2])),
+        (GPCA(2).fit(X), lambda m: m.set_params(n_components=9).fit(X[:, :2]),
+         lambda m: m.inverse_transform(np.eye(2))),
+        (GPCAPath(2).fit(X, graph=GRAPH), lambda m: m.set_params(n_components=9).fit(X),
+         lambda m: m.embedding(10.0)),
+        (GraphImputer().fit(X, graph=GRAPH), lambda m: m.fit(X * [1, 1, np.nan]),
+         lambda m: m.transform(X)),
+        (GPCAClassifier(alpha=1.0).fit(X, [0, 1, 0, 1, 0]),
+         lambda m: m.fit(X, OTHER_Y, WRONG_WEIGHTS), lambda m: m.predict(X)),
+        (GPCAClassifier(alpha=1.0).fit(X, [0, 1, 0, 1, 0]),
+         lambda m: m.fit(X, OTHER_Y, validation=[9]), lambda m: m.score(X, OTHER_Y)),
+        (GPCAClassifier(alpha=1.0).fit(X, [0, 1, 0, 1, 0]),
+         lambda m: m.fit(X, np.eye(5), WRONG_WEIGHTS), lambda m: m.predict(X)),
+        (GPCARegressor(alpha=1.0).fit(X, X[:, 0]), lambda m: m.fit(X, X, WRONG_WEIGHTS),
+         lambda m: m.predict(X)),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)  # fmt: skip
+def test_a_model_is_not_fitted_after_a_fit_that_fails(model, fit_again, predict):
+    with pytest.raises(UserError):
+        fit_again(model)
+    with pytest.raises(NotFittedError):
+        predict(model)
+
+
+@pytest.mark.parametrize("model", [GPCAClassifier(alpha=1.0), GPCAPath(2), GPCA(2)])
+def test_a_model_whose_first_fit_failed_is_not_fitted(model):
+    with pytest.raises(UserError):
+        model.fit(X, OTHER_Y if isinstance(model, GPCAClassifier) else None, graph=np.ones(3))
+    calls = {
+        GPCAClassifier: ("predict_proba", (X,)),
+        GPCAPath: ("components", (10.0,)),
+        GPCA: ("inverse_transform", (np.eye(2),)),
+    }
+    name, arguments = calls[type(model)]
+    with pytest.raises(NotFittedError):
+        getattr(model, name)(*arguments)
+
+
+def test_missing_values_of_nullable_columns_are_missing_features():
+    frame = pd.DataFrame({"a": pd.array([True, None, False], "boolean"), "b": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="X contains NaN at row 1, column 0"):
+        GPCA(1).fit(frame)
+    filled = GraphImputer().fit_transform(frame)
+    np.testing.assert_array_equal(filled[:, 0], [1, 0.5, 0])

@@ -388,6 +388,79 @@ def test_class_weights_and_sample_weights(data, y):
     np.testing.assert_allclose(balanced.label_distributions_, plain.label_distributions_)
 
 
+@pytest.mark.parametrize("weigh", ["samples", "classes"])
+def test_labels_of_weight_zero_are_not_propagated(data, y, weigh):
+    known = np.flatnonzero(y >= 0)
+    held_out, ignored = known[::4], known[1::4]
+    labels = np.where(np.isin(np.arange(400), ignored), 4, y)  # a class of its own
+    settings = {**FIXED, "correct": True, "smooth": True}
+    weights = np.where(labels == 4, 0.0, 1.0) if weigh == "samples" else None
+    if weigh == "classes":
+        settings["class_weight"] = {0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0, 4: 0.0}
+    model = GPCAClassifier(8, **settings)
+    model.fit(data.X, labels, weights, graph=data.graph, validation=held_out)
+    assert model.label_distributions_[:, 4].max() < 0.1
+    assert np.mean(model.transduction_[ignored] == y[ignored]) > 0.8
+    again = model.predict_proba(data.X, graph=data.graph)
+    np.testing.assert_allclose(again, model.label_distributions_, atol=1e-4)
+
+
+def test_held_out_labels_of_weight_zero_do_not_choose_the_steps():
+    codes, right = np.zeros(100, int), np.eye(2)[np.zeros(100, int)]
+    other = np.eye(2)[(np.arange(100) % 2)]
+    assert is_clearly_better(right, other, codes, np.ones(100))
+    assert not is_clearly_better(right, other, codes, 1.0 * (np.arange(100) % 2 == 0))
+
+
+def test_held_out_labels_of_weight_zero(data, y):
+    held_out = (y >= 0) & (np.arange(len(y)) % 3 == 0)
+    equal = GPCAClassifier(8, **FIXED).fit(data.X, y, graph=data.graph, validation=held_out)
+    model = GPCAClassifier(8, **FIXED)
+    model.fit(data.X, y, np.where(held_out, 0.0, 1.0), graph=data.graph, validation=held_out)
+    assert model.validation_score_ == equal.validation_score_
+    # Only one fold has held-out labels of positive weight, and its training labels have none.
+    one = np.zeros(len(y))
+    one[np.flatnonzero(y >= 0)[0]] = 1
+    model = GPCAClassifier(8, alpha=(1.0, 5.0)).fit(data.X, y, one, graph=data.graph)
+    assert np.isnan(model.validation_score_)
+    np.testing.assert_allclose(model.label_distributions_.sum(axis=1), 1, rtol=1e-6)
+    few = np.where(y >= 0, np.random.default_rng(0).random(len(y)) < 0.3, 0).astype(float)
+    model = GPCAClassifier(8, alpha=(1.0, 5.0)).fit(data.X, y, few, graph=data.graph)
+    assert np.isfinite(model.label_distributions_).all()
+
+
+def test_subsamples_have_a_label_of_every_class_and_begin_with_positive_weights(data, monkeypatch):
+    monkeypatch.setattr(_model_selection, "RANKING_LABELS", (3, 5))
+    monkeypatch.setattr(_model_selection, "HELD_OUT_LABELS", 2)
+    classes = np.arange(400) % 30
+    weights = np.where(np.arange(400) < 60, 1.0, 0.0)
+    model = GPCAClassifier(4, alpha=1.0, C=1.0, feature_scaling="none", cv=2)
+    model.fit(data.X, classes, weights)
+    assert model.label_distributions_.shape == (400, 30)
+    assert np.isfinite(model.label_distributions_).all()
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_scale_of_the_features_does_not_matter(data, y, make, dtype):
+    settings = {"alpha": (1.0, 10.0), "C": 1.0}
+    X = data.X.astype(dtype)
+    expected = GPCAClassifier(8, **settings).fit(make(X), y, graph=data.graph)
+    for exponent in (-80, 60) if dtype == np.float32 else (-600, 500):
+        scaled = make(np.ldexp(X, exponent))
+        model = GPCAClassifier(8, **settings).fit(scaled, y, graph=data.graph)
+        found = model.predict_proba(scaled, graph=data.graph)
+        np.testing.assert_allclose(found, expected.label_distributions_, atol=1e-4)
+
+
+def test_a_share_of_the_trace_may_be_a_numpy_scalar(data, y):
+    models = [
+        GPCAClassifier(share, alpha=(1.0, 5.0)).fit(data.X, y, graph=data.graph)
+        for share in (0.75, np.float32(0.75))
+    ]
+    np.testing.assert_array_equal(*(model.label_distributions_ for model in models))
+
+
 def test_probabilities_are_calibrated(data):
     y = np.where(np.arange(400) < 200, data.y, -1)
     model = GPCAClassifier().fit(data.X, y, graph=data.graph)

@@ -7,6 +7,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from truth import random_features
 
 from gpcanet.estimators.feature_scaler import FeatureScaler, scale_ratio
+from gpcanet.linalg import column_variances
 
 COUNTS = np.abs(random_features()).round()
 
@@ -56,3 +57,20 @@ def test_columns_of_extreme_size_stay_finite(make, dtype, unit):
     found = FeatureScaler("standard").fit(extreme).transform(extreme)
     assert np.isfinite(found.toarray() if sp.issparse(found) else found).all()
     assert np.isfinite(scale_ratio(extreme))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [(np.float32, 1e-24), (np.float32, 1e20), (np.float64, 1e-200), (np.float64, 1e200)],
+)
+def test_rows_of_any_size_have_unit_norm(make, dtype, scale):
+    X = np.array([[1, 2, 0], [0, 0, 0], [1e-12, 0, 0], [3, 4, 12]]) * scale
+    expected = [[0.2**0.5, 0.8**0.5, 0], [0, 0, 0], [1, 0, 0], [3 / 13, 4 / 13, 12 / 13]]
+    X = make(X.astype(dtype))
+    found = FeatureScaler("l2").fit(X).transform(X)
+    assert found.dtype == dtype
+    found = found.toarray() if sp.issparse(found) else found
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    scaled = FeatureScaler("standard").fit(X).transform(X)
+    np.testing.assert_allclose(column_variances(scaled), 1, rtol=1e-5)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from properties import examples
 
 import gpcanet.estimators.memory_estimate
-from gpcanet import GPCA, GPCAClassifier, Graph
+from gpcanet import GPCA, GPCAClassifier, GPCARegressor, Graph
 from gpcanet.estimators.memory_estimate import fit_bytes, memory_note
 from gpcanet.utils.available_memory import available_bytes
 
@@ -259,6 +259,13 @@ def test_estimate_of_a_classifier_counts_its_copies_and_embeddings():
     assert bytes_beyond_gpca(-X, 50) == X.nbytes + 10 * whole + (14 + 14) * 50 * row  # no tf-idf
     assert bytes_beyond_gpca(X, 50, feature_scaling="none") == 7 * whole + (7 + 14) * 50 * row
     assert bytes_beyond_gpca(sp.csr_array(X)) == 100_000 * 8 + 10 * whole
+
+
+def test_estimate_for_a_share_of_the_trace_is_that_of_all_components():
+    X, graph = np.zeros((1000, 300), np.float32), Graph.without_edges(1000)
+    for kind in (GPCAClassifier, GPCARegressor):
+        share, every = (fit_bytes(kind(k), graph, X, 50) for k in (0.9, 300))
+        assert share == every
 
 
 def test_note_for_a_classifier_depends_on_the_number_of_labels(monkeypatch):

@@ -147,3 +147,36 @@ def test_class_weights_make_rare_labels_more_probable(data):
     rare = np.nanmean(known, axis=0) < 0.45
     assert rare.any()
     assert np.all(balanced[:, rare].mean(axis=0) > plain[:, rare].mean(axis=0))
+
+
+def test_weights_in_a_column(data):
+    X, Y, graph = data
+    weights = np.random.default_rng(0).random(len(Y))
+    expected, found = (
+        GPCAClassifier(alpha=5.0, boosting=False).fit(X, Y, given, graph=graph)
+        for given in (weights, weights[:, None])
+    )
+    np.testing.assert_array_equal(found.label_distributions_, expected.label_distributions_)
+
+
+def test_a_score_needs_a_completely_known_row_of_positive_weight(data):
+    X, Y, graph = data
+    model = fit(X, Y, graph, alpha=5.0, boosting=False)
+    partly = Y.copy()
+    partly[np.arange(len(Y)), np.arange(len(Y)) % 3] = np.nan
+    with pytest.raises(ValueError, match="no row of y is known and has a positive weight"):
+        model.score(X, partly, graph=graph)
+
+
+def test_class_weights_of_zero(data):
+    X, Y, graph = data
+    model = fit(X, Y, graph, alpha=5.0, boosting=False, class_weight={0: 1, 1: 0})
+    assert model.label_distributions_.max() < 0.5
+
+
+def test_a_fit_with_one_label_per_node_keeps_nothing_of_several_labels(data):
+    X, Y, graph = data
+    model = GPCAClassifier(alpha=5.0, boosting=False)
+    expected = set(vars(model.fit(X, Y, graph=graph)))
+    model.fit(X, Y[:, 0].astype(int), graph=graph)
+    assert set(vars(model.fit(X, Y, graph=graph))) == expected

@@ -33,6 +33,10 @@ def test_statistics_equal_loops_over_the_neighbours(graph):
     np.testing.assert_allclose(table.mean(axis=0), 0, atol=1e-9)
     spread = table.std(axis=0)
     np.testing.assert_allclose(spread[spread > 1e-6], 1)
+    for exponent in (520, -700):
+        scaled = np.ldexp(X, exponent)
+        found = NodeStatistics().fit(graph, scaled).transform(graph, scaled)
+        np.testing.assert_allclose(found, table, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

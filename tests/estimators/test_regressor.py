@@ -12,6 +12,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_validate
+from threadpoolctl import threadpool_info, threadpool_limits
 from truth import KINDS, dense_P, dense_solve, random_features, random_graph
 
 from gpcanet import GPCA, GPCARegressor, Graph, load_model, save_model
@@ -27,6 +28,7 @@ from gpcanet.estimators._stacking import (
     sorted_folds,
     stacking_weights,
 )
+from gpcanet.linalg import one_blas_thread
 
 
 def smooth_data(n=300, d=4, noise=0.1, seed=0):
@@ -396,6 +398,77 @@ def test_a_constant_target_is_predicted_everywhere():
     assert np.isnan(model.left_out_r2_)
 
 
+def test_small_types_of_weights_are_weights_in_double_precision():
+    X, y, graph = smooth_data(n=100)
+    weights = np.random.default_rng(0).integers(1, 100, 100)
+    expected, *others = (
+        GPCARegressor(alpha=5.0, boosting=False).fit(X, y, weights.astype(dtype), graph=graph)
+        for dtype in (float, np.int8, np.uint8, np.float16, object)
+    )
+    for model in others:
+        np.testing.assert_array_equal(model.fitted_values_, expected.fitted_values_)
+
+
+@pytest.mark.parametrize("boosting", [False, True])
+@pytest.mark.parametrize("exponent", [-700, 520, 1000])
+def test_the_scale_of_targets_does_not_matter(boosting, exponent):
+    X, y, graph = smooth_data(n=100)
+    known, _ = hide(np.column_stack([y, y**2]))
+    plain, scaled = (
+        GPCARegressor(boosting=boosting).fit(X, np.ldexp(known, [0, e]), graph=graph)
+        for e in (0, exponent)
+    )
+    predicted = scaled.predict(X, graph=graph)
+    expected = np.ldexp(plain.fitted_values_, [0, exponent])
+    np.testing.assert_allclose(predicted, expected, rtol=1e-6)
+    np.testing.assert_array_equal(scaled.fitted_values_[:, 0], plain.fitted_values_[:, 0])
+    assert scaled.left_out_r2_ == pytest.approx(plain.left_out_r2_)
+    score = scaled.score(X, np.ldexp(np.column_stack([y, y**2]), [0, exponent]), graph=graph)
+    expected = plain.score(X, np.column_stack([y, y**2]), graph=graph)
+    assert score == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("boosting", [False, True])
+@pytest.mark.parametrize(("dtype", "exponent"), [(float, 520), (float, -700), (np.float32, -80)])
+def test_the_scale_of_features_does_not_matter(dtype, exponent, boosting):
+    X, y, graph = smooth_data(n=100)
+    known, _ = hide(y)
+    plain, scaled = (
+        GPCARegressor(boosting=boosting).fit(np.ldexp(X.astype(dtype), e), known, graph=graph)
+        for e in (0, exponent)
+    )
+    np.testing.assert_allclose(scaled.fitted_values_, plain.fitted_values_, atol=1e-3)
+
+
+def test_boosting_uses_no_global_random_numbers():
+    # scikit-learn bins a random sample of more than 200,000 rows.
+    table = np.arange(200_010.0)[:, None]
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    first, second = (
+        BoostedTrees.fit_values(table, table[:, 0] % 7, np.ones(len(table))) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.thresholds, second.thresholds)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_boosting_leaves_the_number_of_blas_threads_alone():
+    def blas_threads():
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    limit = one_blas_thread()
+
+    class Model(HistGradientBoostingRegressor):
+        def fit(self, *args):
+            limit.__exit__(None, None, None)  # as another thread may do meanwhile
+            return super().fit(*args)
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        limit.__enter__()
+        BoostedTrees._fit(Model(max_iter=2), np.eye(60), np.arange(60.0), np.ones(60))
+        assert blas_threads() == before
+
+
 BAD_CALLS = [
     ("no known value", lambda X, y, g: GPCARegressor().fit(X, np.full(30, np.nan), graph=g),
      r"y has no known value: all are NaN"),
@@ -409,6 +482,11 @@ BAD_CALLS = [
     ("only zero weights", lambda X, y, g: GPCARegressor().fit(
         X, np.r_[1.0, np.full(29, np.nan)], np.r_[0.0, np.ones(29)], graph=g),
      r"sample_weight is 0 for all known values of a target"),
+    ("score with zero weights", lambda X, y, g: GPCARegressor().fit(X, y).score(
+        X, np.r_[1.0, np.full(29, np.nan)], np.r_[0.0, np.ones(29)]),
+     r"no row of y is known and has a positive weight"),
+    ("ragged targets", lambda X, y, g: GPCARegressor().fit(X, [[1, 2], [3]]),
+     r"y has rows of different lengths"),
     ("boosting", lambda X, y, g: GPCARegressor(boosting="yes").fit(X, y),
      r"boosting='yes' must be True, False or 'auto'"),
     ("scaling", lambda X, y, g: GPCARegressor(feature_scaling="tfidf").fit(X, y),

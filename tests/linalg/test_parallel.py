@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 
 import numpy as np
@@ -37,6 +38,16 @@ def test_overlapping_limits_restore_the_number_of_threads():
         first.__exit__(None, None, None)
         assert blas_threads() == {1}  # the second limit is still active
         second.__exit__(None, None, None)
+        assert blas_threads() == before
+
+
+def test_a_limit_set_by_one_thread_is_restored_by_another():
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as pool:
+        before = blas_threads()
+        limit = one_blas_thread()
+        pool.submit(limit.__enter__).result()
+        assert blas_threads() == {1}
+        limit.__exit__(None, None, None)
         assert blas_threads() == before
 
 

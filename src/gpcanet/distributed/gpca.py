@@ -18,7 +18,7 @@ from ..estimators import GPCA as LocalGPCA
 from ..estimators.fit import Eigenpairs, eigenpairs_of, learned_attributes
 from ..estimators.problem import Parameters, check_n_components
 from ..estimators.training_nodes import TrainingNodes
-from ..estimators.validation import check_ghost_labels
+from ..estimators.validation import check_ghost_labels, forget_fit, is_learned
 from ..graph import Graph
 from ..utils.array_files import Entry, digest
 from ..utils.atomic import check_new_folder
@@ -182,6 +182,7 @@ class GPCA(LocalGPCA):
         self, store: Any, y: Any, client: Client, scratch: Any, output: Path | None, format: Format,
         id_name: str, resume: bool, columns_per_task: int | None,
     ) -> EmbeddingParts | None:  # fmt: skip
+        forget_fit(self)
         store, parameters = _as_store(store), Parameters.of(self)
         n, d = store.n_nodes, store.n_features
         k = _check_components(self.n_components, store)
@@ -230,7 +231,7 @@ class GPCA(LocalGPCA):
         """The same fitted model as a :class:`gpcanet.GPCA`, which can be saved."""
         check_is_fitted(self)
         local = LocalGPCA(**self.get_params())
-        learned = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        learned = {name: value for name, value in vars(self).items() if is_learned(name)}
         learned.pop("store_digest_")
         local.__dict__.update(learned)
         return local

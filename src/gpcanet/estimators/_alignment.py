@@ -114,8 +114,8 @@ def _locate(graph: Graph, nodes: np.ndarray | None, index: RowIndex) -> np.ndarr
             f"{graph.node_ids[:1].tolist()[0]!r}; set X.index to the node ids, or pass "
             f"X.to_numpy() with its rows in the order of graph.node_ids"
         )
-    if nodes is not None and set(graph.node_ids.tolist()).isdisjoint(index.ids.tolist()):
-        return nodes  # the index does not hold node ids
+    if nodes is not None and _has_no_node_ids(index, graph):
+        return nodes
     found = find_positions(graph.node_ids, index.ids, "X.index", "the graph")
     counts = np.bincount(found)
     if counts.max() > 1:
@@ -128,6 +128,10 @@ def _locate(graph: Graph, nodes: np.ndarray | None, index: RowIndex) -> np.ndarr
             f"{graph.node_ids[nodes[[row]]].tolist()[0]!r}; drop nodes=, or pass X.to_numpy()"
         )
     return found
+
+
+def _has_no_node_ids(index: RowIndex, graph: Graph) -> bool:
+    return set(graph.node_ids.tolist()).isdisjoint(index.ids.tolist())  # type: ignore[union-attr]
 
 
 def _is_shuffled_range(ids: np.ndarray | None) -> bool:
@@ -146,6 +150,11 @@ def align_to_rows(
         return values
     if own.is_default and (index is None or index.is_default):
         return values  # neither has ids: matched by position
+    if index is not None and np.array_equal(own.ids, index.ids):
+        return values
+    is_positional = nodes is not None and (index is None or _has_no_node_ids(index, graph))
+    if is_positional and _has_no_node_ids(own, graph):
+        return values
     row_ids = graph.node_ids if nodes is None else graph.node_ids[nodes]
     if len(own.ids) == len(row_ids) and np.array_equal(own.ids, row_ids):
         return values

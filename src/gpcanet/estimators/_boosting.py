@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from ..errors import InputError
 
@@ -57,13 +57,16 @@ class BoostedTrees:
 
     @classmethod
     def fit_values(cls, table: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Self:
-        return cls._fit(HistGradientBoostingRegressor(early_stopping=False), table, y, weights)
+        # The bins are those of a random sample if there are many rows.
+        model = HistGradientBoostingRegressor(early_stopping=False, random_state=0)
+        return cls._fit(model, table, y, weights)
 
     @classmethod
     def _fit(cls, model: Any, table: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Self:
         # Threads of OpenMP wait for each other in short loops, even more so beside other processes.
         n_threads = 1 if table.size <= ONE_THREAD_SIZE else None
-        with threadpool_limits(n_threads, user_api="openmp"):
+        # threadpool_limits would also restore the number of BLAS threads, which others may limit.
+        with ThreadpoolController().select(user_api="openmp").limit(limits=n_threads):
             return cls.of(model.fit(table, y, weights))
 
     @classmethod

@@ -69,7 +69,8 @@ class EmbeddingGrid:
         self._template, self._alphas = template, sorted(set(alphas))
         self._uses_labels = template.beta > 0
         default = GPCA()
-        self._shares = len(self._alphas) > 1 and not isinstance(template.n_components, float)
+        n_components = check_n_components(template.n_components, data.X)
+        self._shares = len(self._alphas) > 1 and not isinstance(n_components, float)
         self._shares &= all(
             getattr(template, name) == getattr(default, name) for name in SEPARATE_PARAMETERS
         )

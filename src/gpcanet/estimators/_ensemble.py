@@ -29,7 +29,7 @@ from ._model_selection import (
 from .heads import expected_calibration_error, fit_temperature, with_temperature
 from .problem import TrainingData
 from .training_nodes import TrainingNodes
-from .validation import as_user_errors, check_weights
+from .validation import as_user_errors
 
 #: What a classifier may use beside its embeddings and logistic regressions.
 USES = ("features", "degree", "statistics", "boosting", "correct", "smooth", "priors")
@@ -90,11 +90,15 @@ def add_probabilities(
 
 
 def fit_ensemble(
-    classifier: Any, data: TrainingData, held_out: np.ndarray | None, sample_weight: Any
+    classifier: Any,
+    data: TrainingData,
+    held_out: np.ndarray | None,
+    sample_weight: np.ndarray | None,
 ) -> dict[str, Any]:
     """Select and fit the members of a GPCAClassifier; its learned attributes.
 
-    ``held_out`` is the mask of the validation rows; None for cross-validation.
+    ``held_out`` is the mask of the validation rows; None for cross-validation. Validation rows
+    that all have the weight 0 count equally.
     """
     assert data.labels is not None
     graph, nodes, codes, classes = data.graph, data.nodes, data.labels, classifier.classes_
@@ -107,11 +111,18 @@ def fit_ensemble(
         train = np.flatnonzero((codes >= 0) & ~held_out)
         folds = [Fold(train, np.flatnonzero(held_out))]
     weights = label_weights(sample_weight, classifier.class_weight, codes, train, classes)
+    priority = np.random.default_rng(seed).random(graph.n_nodes)
+    priority = priority if nodes is None else priority[nodes]
+    label_priority = priority
+    if weights is not None:
+        if held_out is not None and not weights[held_out].any():
+            weights = np.where(held_out, 1.0, weights)
+        folds = folds_with_weight(folds, weights)
+        label_priority = priority + (weights == 0)  # subsamples begin with positive weights
     has_edges = row_subgraph(graph, nodes).n_edges > 0
     candidates = make_candidates(classifier, data.X, len(train), len(classes), has_edges=has_edges)
     grid = EmbeddingGrid(classifier.make_gpca(0.0), [one.alpha for one in candidates], data)
-    priority = np.random.default_rng(seed).random(graph.n_nodes)
-    fitter = HeadFitter(grid, weights, priority if nodes is None else priority[nodes])
+    fitter = HeadFitter(grid, weights, label_priority)
     if folds:
         members, folds = select_members(candidates, fitter, folds, classifier.n_members)
     else:
@@ -127,13 +138,13 @@ def fit_ensemble(
     names |= {
         name for name, used in zip(("correct", "smooth"), evaluation.steps, strict=True) if used
     }
-    mean, codes = means[0], grid.training_codes(train)
+    mean, codes = means[0], fitter.known_codes(train)
     if any(evaluation.steps):
         mean = LabelPropagation(grid.propagation, codes).apply(mean, *evaluation.steps)
     mean = with_temperature(mean, evaluation.temperature)
     ratios = np.ones(mean.shape[1])
     if classifier.priors is True or (classifier.priors == "auto" and not classifier.class_weight):
-        ratios = prior_ratios(mean, codes, weights, evaluation.skill, fitter.priority)
+        ratios = prior_ratios(mean, codes, weights, evaluation.skill, priority)
         names |= {"priors"} if np.any(ratios != 1) else set()
     keep = classifier.keep_training_nodes
     labels = codes if any(evaluation.steps) else None
@@ -233,7 +244,7 @@ def evaluate(
     grid = fitter.grid
     found: dict[tuple[bool, bool], list[np.ndarray]] = {steps: [] for steps in variants}
     for mean, fold in zip(means, folds, strict=True):
-        labels = LabelPropagation(grid.propagation, grid.training_codes(fold.train))
+        labels = LabelPropagation(grid.propagation, fitter.known_codes(fold.train))
         parts = labels.held_out(mean, fold.held_out, variants)
         for steps, part in zip(variants, parts, strict=True):
             found[steps].append(part)
@@ -243,7 +254,7 @@ def evaluate(
     joined = {steps: np.concatenate(parts) for steps, parts in found.items()}
     chosen = variants[0]
     for steps in variants[1:]:
-        if is_clearly_better(joined[steps], joined[chosen], codes):
+        if is_clearly_better(joined[steps], joined[chosen], codes, weights):
             chosen = steps
     temperature = fit_temperature(joined[chosen], codes, weights)
     probabilities = with_temperature(joined[chosen], temperature)
@@ -316,17 +327,30 @@ def with_priors(probabilities: np.ndarray, ratios: np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def is_clearly_better(probabilities: np.ndarray, others: np.ndarray, codes: np.ndarray) -> bool:
+def is_clearly_better(
+    probabilities: np.ndarray,
+    others: np.ndarray,
+    codes: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> bool:
     """Whether probabilities predict more of the classes right than others do.
 
     The difference of the accuracies must exceed two standard errors.
     """
     gained = (probabilities.argmax(axis=1) == codes) * 1.0 - (others.argmax(axis=1) == codes)
-    return bool(gained.mean() > STANDARD_ERRORS * gained.std() / np.sqrt(len(gained)))
+    shares = np.full(len(gained), 1 / len(gained)) if weights is None else weights / weights.sum()
+    mean = float(shares @ gained)
+    return mean > STANDARD_ERRORS * float(np.linalg.norm(shares * (gained - mean)))
+
+
+def folds_with_weight(folds: list[Fold], weights: np.ndarray) -> list[Fold]:
+    """The folds without held-out labels of weight 0; folds that lose all labels are dropped."""
+    folds = [fold._replace(held_out=fold.held_out[weights[fold.held_out] > 0]) for fold in folds]
+    return [fold for fold in folds if len(fold.held_out) and weights[fold.train].any()]
 
 
 def label_weights(
-    sample_weight: Any,
+    sample_weight: np.ndarray | None,
     class_weight: Any,
     codes: np.ndarray,
     train: np.ndarray,
@@ -335,13 +359,14 @@ def label_weights(
     """Weight of each labelled row by sample_weight and class_weight; None if all are equal."""
     if sample_weight is None and class_weight is None:
         return None
-    weights = np.ones(len(codes))
-    if sample_weight is not None:
-        weights = check_weights(sample_weight, len(codes)).astype(np.float64)
-        if not weights[train].any():
-            raise InputError("sample_weight is zero for all training labels; give some a weight")
+    weights = np.ones(len(codes)) if sample_weight is None else sample_weight
     if class_weight is not None:
         with as_user_errors():
             by_class = compute_class_weight(class_weight, classes=classes, y=classes[codes[train]])
         weights = weights * np.where(codes >= 0, by_class[codes], 0.0)
+    if not weights[train].any():
+        raise InputError(
+            "the weights of all training labels are zero; give some a positive sample_weight and "
+            "class_weight"
+        )
     return weights

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..errors import InputError
+from ..utils.labels import UNLABELED
 from ..utils.progress import report_progress
 from ._boosting import BoostedTrees
 from ._embeddings import EmbeddingGrid
@@ -211,6 +212,11 @@ class HeadFitter:
         head = Head(candidate.C, unit_rows=candidate.normalize_embedding)
         return head.fit(Z, codes, weights, others=others, start=start, tol=tol)
 
+    def known_codes(self, train: np.ndarray) -> np.ndarray:
+        """Class codes of the training rows; UNLABELED for all others and for weights of 0."""
+        codes = self.grid.training_codes(train)
+        return codes if self.weights is None else np.where(self.weights > 0, codes, UNLABELED)
+
     def held_out(self, candidate: Candidate, head: Any, fold: Fold) -> np.ndarray:
         """Probabilities of the held-out rows of a fold."""
         Z = self.grid.rows(*candidate.embedding, fold.train, fold.held_out)
@@ -250,7 +256,7 @@ class HeadFitter:
         rank = np.empty(len(train))
         rank[order] = np.arange(len(train)) - np.repeat(np.cumsum(counts) - counts, counts)
         share = np.lexsort((self.priority[train], rank / counts[codes]))
-        return np.sort(train[share[:size]])
+        return np.sort(train[share[: max(size, np.count_nonzero(counts))]])
 
 
 def join_columns(columns: list[Any]) -> Any:

@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from ..errors import InputError
 from ._stacked_ridge import StackedRidge
-from .validation import as_user_errors, check_indicators
+from .validation import as_user_errors, check_indicators, positive_weights
 
 #: Learned attributes that the classifier has, too.
 SHARED_ATTRIBUTES = (
@@ -37,7 +37,7 @@ class MultiLabelModel(StackedRidge):
         Y = check_indicators(y, X.shape[0])
         self.classes_ = np.arange(Y.shape[1]) if names is None else np.asarray(names)
         scores, left_out = self.fit_targets(X, Y, weights, graph, nodes)
-        weights = np.ones(len(Y)) if weights is None else np.asarray(weights)
+        weights = np.ones(len(Y)) if weights is None else weights
         fitted = [
             _calibrate(s, y, weights, class_weight) for s, y in zip(left_out.T, Y.T, strict=True)
         ]
@@ -59,7 +59,7 @@ class MultiLabelModel(StackedRidge):
             )
         known = ~np.isnan(Y).any(axis=1)
         correct = np.all(predicted == Y, axis=1)[known]
-        return float(np.average(correct, weights=weights[known]))
+        return float(np.average(correct, weights=positive_weights(weights[known])))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         return expit(scores * self.slopes_ + self.offsets_)

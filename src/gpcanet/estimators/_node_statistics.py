@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..graph import Graph
-from ..linalg import Propagation
+from ..linalg import Propagation, extreme_exponent, times_power_of_two
 
 
 @dataclass(eq=False)
@@ -23,15 +23,18 @@ class NodeStatistics:
 
     mean: np.ndarray | None = None
     scale: np.ndarray | None = None
+    exponent: int = 0  # X is divided by 2**exponent if its squares could leave the range of float64
 
     def fit(self, graph: Graph, X: Any) -> Self:
-        values = node_statistics(graph, X)
+        self.exponent = extreme_exponent(X, np.float64)
+        values = node_statistics(graph, times_power_of_two(X, -self.exponent))
         self.mean, self.scale = values.mean(axis=0), values.std(axis=0)
         self.scale[self.scale == 0] = 1
         return self
 
     def transform(self, graph: Graph, X: Any) -> np.ndarray:
-        return (node_statistics(graph, X) - self.mean) / self.scale
+        values = node_statistics(graph, times_power_of_two(X, -self.exponent))
+        return (values - self.mean) / self.scale
 
 
 def node_statistics(graph: Graph, X: Any) -> np.ndarray:
@@ -65,6 +68,9 @@ def node_table(X: Any, graph: Graph) -> np.ndarray:
     """
     X = np.asarray(X.toarray() if sp.issparse(X) else X, np.float64)
     P = Propagation(graph.indptr, graph.indices, graph.weights, normalization="rw")
+    exponent = extreme_exponent(X, X.dtype)
+    X = times_power_of_two(X, -exponent)
     means = P @ X
     deviations = np.sqrt(np.maximum(P @ X**2 - means**2, 0))
-    return np.hstack([X, means, deviations, P @ means, np.log(P.mass)[:, None]])
+    columns = (times_power_of_two(one, exponent) for one in (X, means, deviations, P @ means))
+    return np.hstack([*columns, np.log(P.mass)[:, None]])

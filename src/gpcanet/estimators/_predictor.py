@@ -14,7 +14,13 @@ from ._alignment import RowIndex, align_to_rows, check_graph
 from .gpca import GPCA
 from .problem import LARGEST_ALPHA, Parameters
 from .training_nodes import JoinedRows, check_keep, check_new_rows
-from .validation import check_training_rows, check_weights, set_row_attributes
+from .validation import (
+    check_training_rows,
+    check_weights,
+    filled_mask,
+    forget_fit,
+    set_row_attributes,
+)
 
 
 class GraphPredictor(BaseEstimator):
@@ -62,17 +68,22 @@ class GraphPredictor(BaseEstimator):
 
         ``validation`` may also be positions of rows, which stay as they are.
         """
+        forget_fit(self)
         self.check_parameters()
         if others["y"] is None:
             raise InputError("requires y to be passed, but the target y is None")
         has_graph = graph is not None
         X, graph, nodes, index = check_training_rows(self, X, graph, nodes)
-        aligned = [
-            values
-            if values is None or (name == "validation" and np.asarray(values).dtype != bool)
-            else align_to_rows(values, graph, nodes, index, name)
-            for name, values in others.items()
-        ]
+        aligned = []
+        for name, values in others.items():
+            if name == "validation":
+                values = filled_mask(values)
+            is_positions = name == "validation" and np.asarray(values).dtype != bool
+            if values is not None and not is_positions:
+                values = align_to_rows(values, graph, nodes, index, name)
+                if name == "sample_weight":
+                    values = check_weights(values, X.shape[0])
+            aligned.append(values)
         set_row_attributes(self, graph, index, has_graph=has_graph)
         return X, graph, nodes, aligned
 
@@ -89,5 +100,5 @@ class GraphPredictor(BaseEstimator):
         weights = np.ones(n_rows)
         if sample_weight is not None:
             sample_weight = align_to_rows(sample_weight, *rows, index, "sample_weight")
-            weights = check_weights(sample_weight, n_rows).astype(np.float64)
+            weights = check_weights(sample_weight, n_rows)
         return align_to_rows(y, *rows, index, "y"), weights

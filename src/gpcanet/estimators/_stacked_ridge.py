@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..graph import Graph
+from ..linalg import extreme_exponent
 from ..utils.checks import check_choice
 from ..utils.progress import report_progress
 from ._alignment import row_subgraph
@@ -26,7 +27,6 @@ from ._stacking import (
 from .feature_scaler import FeatureScaler
 from .gpca import GPCA
 from .training_nodes import TrainingNodes
-from .validation import check_weights
 
 #: Values tried for feature_scaling="auto".
 SCALINGS = ("standard", "l2")
@@ -77,19 +77,30 @@ class StackedRidge(GraphPredictor):
     # -- fit ------------------------------------------------------------------------------
 
     def fit_targets(
-        self, X: Any, Y: np.ndarray, weights: Any, graph: Graph, nodes: np.ndarray | None
+        self,
+        X: Any,
+        Y: np.ndarray,
+        weights: np.ndarray | None,
+        graph: Graph,
+        nodes: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Learn from checked arrays; returns predictions of all rows, and left-out predictions.
 
-        Y has NaN where a target is unknown. The left-out predictions are NaN there.
+        Y has NaN where a target is unknown. The left-out predictions are NaN there, and those of
+        target t are divided by ``2**target_exponents_[t]``, as all else that is learned.
         """
-        weights = np.ones(len(Y)) if weights is None else check_weights(weights, len(Y))
+        weights = np.ones(len(Y)) if weights is None else weights
         Y = np.where((weights > 0)[:, None], Y, np.nan)
         if np.isnan(Y).all(axis=0).any():
             raise InputError(
                 "sample_weight is 0 for all known values of a target; give at least one of them a "
                 "positive weight"
             )
+        # Without this, squares of large or small targets would leave the range of float64.
+        self.target_exponents_ = np.array(
+            [extreme_exponent(y[~np.isnan(y)], np.float64) for y in Y.T]
+        )
+        Y = np.ldexp(Y, -self.target_exponents_)
         labeled = np.flatnonzero(~np.isnan(Y).all(axis=1))
         stack = Stack(labeled, Y[labeled], weights[labeled])
         subgraph, folds = row_subgraph(graph, nodes), sorted_folds(Y[labeled], X[labeled])
@@ -130,7 +141,7 @@ class StackedRidge(GraphPredictor):
             graph, nodes, X, kept, keep=self.keep_training_nodes
         )
         self.n_iter_ = max([1, *(gpca.n_iter_ for gpca in self.gpca_ if gpca is not None)])
-        return predicted, left_out
+        return np.ldexp(predicted, self.target_exponents_), left_out
 
     def _embeddings(
         self, X: Any, graph: Graph, nodes: np.ndarray | None, n_labeled: int
@@ -180,7 +191,7 @@ class StackedRidge(GraphPredictor):
         if residuals is not None and self.propagate_residuals_:
             smoothed = propagate(rows.row_graph, residuals, self.residual_alpha_)
             predicted += self.residual_gains_ * smoothed
-        return predicted[:n_rows]
+        return np.ldexp(predicted[:n_rows], self.target_exponents_)
 
     def _predict_by_trees(self, table: np.ndarray | None) -> np.ndarray:
         """The share of the boosted trees in the predictions; 0 without trees."""

@@ -93,7 +93,7 @@ class Ridge(NamedTuple):
         U = V if by_rows else (C @ V) / np.sqrt(squares)
         projected = U.T @ R
         smallest = np.full(Y.shape[1], np.inf)
-        left_out, solution = np.empty_like(Y), np.empty_like(projected)
+        left_out, solution = 0 * Y + target_means, np.zeros_like(projected)
         for penalty in PENALTIES * total:
             shrinkage = squares / (squares + penalty)
             slack = np.maximum(1 - U**2 @ shrinkage - shares, SMALLEST_SLACK)  # 1 - leverage

@@ -17,7 +17,13 @@ from ._model_selection import FEATURE_SCALINGS
 from ._multilabel import fit_indicators
 from ._predictor import GraphPredictor
 from .problem import TrainingData
-from .validation import check_held_out, check_labels, is_indicator_matrix
+from .validation import (
+    check_held_out,
+    check_labels,
+    forget_fit,
+    is_indicator_matrix,
+    positive_weights,
+)
 
 #: Parameters that are True, False or "auto".
 SWITCHES = ("normalize_embedding", *USES)
@@ -222,8 +228,8 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
             the words NA and null) also mean unlabelled. If the graph has node ids, a Series is
             matched by its index. A matrix has indicators: 1 if a node has a label, 0 if not.
         sample_weight : array-like of shape (n_nodes,), default=None
-            Weights of the labels in the training and in the evaluation of candidates. They do not
-            change the embeddings.
+            Weights of the labels in the training and in the evaluation of candidates; a label of
+            weight 0 is not propagated either. They do not change the embeddings.
         graph : Graph or object that converts to one, default=None
             The graph; None for no edges.
         nodes : array-like of int, default=None
@@ -238,6 +244,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
             Fitted estimator.
         """
         if is_indicator_matrix(y):
+            forget_fit(self)
             self.check_parameters()
             learned = fit_indicators(self, X, y, sample_weight, graph, nodes, validation)
             self.__dict__.update(learned)
@@ -279,7 +286,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
         probabilities : ndarray of shape (n_nodes, n_classes)
             In the order of ``classes_``.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "training_nodes_")
         if self.multilabel_ is not None:
             return self.multilabel_.predict_proba(X, graph, nodes)
         (X, graph, nodes, codes), n_rows = self.check_predict(X, graph, nodes)
@@ -317,7 +324,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
         -------
         score : float
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "training_nodes_")
         if self.multilabel_ is not None:
             return self.multilabel_.score(X, y, sample_weight, graph, nodes)
         predicted = self.predict(X, graph=graph, nodes=nodes)
@@ -330,7 +337,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
             )
         labeled = codes >= 0
         correct = predicted[labeled] == classes[codes[labeled]]
-        return float(np.average(correct, weights=weights[labeled]))
+        return float(np.average(correct, weights=positive_weights(weights[labeled])))
 
     @property
     def selected_(self) -> list[dict[str, Any]]:
@@ -350,6 +357,10 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
                 f"class_weight={self.class_weight!r} must be None, 'balanced' or a dict from "
                 f"classes to weights"
             )
+        if isinstance(self.class_weight, dict):
+            for name, weight in self.class_weight.items():
+                advice = "use 0 to ignore the class"
+                check_number(f"class_weight of {name!r}", weight, 0, advice=advice)
         self.check_common(SWITCHES)
 
     def __sklearn_tags__(self) -> Any:

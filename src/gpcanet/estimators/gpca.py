@@ -14,7 +14,7 @@ from ..linalg import times_power_of_two
 from .fit import Fit
 from .problem import Parameters, Problem, TrainingData, check_n_components
 from .training_nodes import check_new_rows
-from .validation import as_user_errors
+from .validation import as_user_errors, forget_fit
 
 logger = logging.getLogger("gpcanet")
 
@@ -205,6 +205,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self._fit(X, y, graph, nodes)
 
     def _fit(self, X: Any, y: Any, graph: Any, nodes: Any) -> np.ndarray:
+        forget_fit(self)
         parameters = Parameters.of(self)
         data = TrainingData.check(self, X, y, graph, nodes, beta=self.beta)
         k = check_n_components(self.n_components, data.X, self.eigen_solver)
@@ -249,7 +250,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """Reconstruct features: ``Z W^T + mean_``."""
-        check_is_fitted(self)
+        check_is_fitted(self, "components_")
         with as_user_errors():
             Z = check_array(Z, dtype=[np.float64, np.float32])
         if Z.shape[1] != self.n_components_:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize, minimize_scalar
 
 from ..linalg import one_blas_thread
+from .feature_scaler import unit_rows
 
 #: Heads on a Z with at most this many entries are trained with one BLAS thread.
 ONE_THREAD_SIZE = 1_000_000
@@ -79,10 +80,7 @@ class Head:
         return [Z] if others is None else [Z, others * self.others_scale]
 
     def scale_rows(self, Z: np.ndarray) -> np.ndarray:
-        if not self.unit_rows:
-            return Z * self.scale
-        norms = np.sqrt(np.einsum("ij,ij->i", Z, Z))
-        return Z / np.where(norms > 0, norms, 1)[:, None]
+        return unit_rows(Z) if self.unit_rows else Z * self.scale
 
 
 def fit_logistic(

@@ -15,7 +15,7 @@ from ..linalg import HarmonicExtension
 from ..utils.checks import check_choice, check_number
 from ._alignment import row_subgraph
 from .training_nodes import TrainingNodes, check_keep, check_new_rows
-from .validation import check_training_rows, set_row_attributes
+from .validation import check_training_rows, forget_fit, set_row_attributes
 
 #: Size of a block of columns that is filled at a time, in bytes of float64, and its smallest
 #: width. Small blocks stay in the cache.
@@ -159,6 +159,7 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any, graph: Any, nodes: Any) -> tuple[Any, Graph]:
         """Learn from X; return it, checked, and the graph on its rows."""
+        forget_fit(self)
         self.check_parameters()
         has_graph = graph is not None
         X, graph, nodes, index = check_training_rows(self, X, graph, nodes, allow_nan=True)

@@ -64,7 +64,7 @@ def _classifier_bytes(model: GPCAClassifier, graph: Graph, X: Any, n_labeled: in
     # Whole embeddings of the members, and the labelled rows of all embeddings, which are computed
     # from solutions for all alphas. With ghost edges every fold has its own embeddings.
     n_parts = model.cv + 1 if model.beta > 0 else 1
-    width = check_n_components(gpca.n_components, X)
+    width = _width(gpca, X)
     n_rows = min(model.n_members, len(embeddings)) * X.shape[0]
     n_rows += (n_parts * len(embeddings) + len(SUBSPACE_ALPHAS) * n_alphas) * n_labeled
     return fit_bytes(gpca, graph, X) + scaled + int(n_rows * width * item)
@@ -74,9 +74,15 @@ def _regressor_bytes(model: GPCARegressor, graph: Graph, X: Any, n_labeled: int)
     """A fit of GPCA, the scaled X it is given, the kept embeddings, and one ridge regression."""
     gpca, item = model.make_gpca(), X.dtype.itemsize
     scaled = X.nnz * (item + 4) if sp.issparse(X) else X.size * item
-    width = check_n_components(gpca.n_components, X)
+    width = _width(gpca, X)
     kept = min(KEPT_BYTES, model.n_embeddings * X.shape[0] * width * item)
     return fit_bytes(gpca, graph, X) + scaled + kept + 4 * 8 * n_labeled * width
+
+
+def _width(gpca: GPCA, X: Any) -> int:
+    """Number of components, or the largest possible one for a share of the trace."""
+    k = check_n_components(gpca.n_components, X)
+    return min(X.shape) if isinstance(k, float) else k
 
 
 def memory_note(

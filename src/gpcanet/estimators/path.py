@@ -17,6 +17,7 @@ from .fit import Eigenpairs, Fit, eigenpairs_of
 from .gpca import GPCA
 from .memory_plan import Strategy
 from .problem import LARGEST_ALPHA, Parameters, Problem, TrainingData, check_n_components
+from .validation import forget_fit
 
 #: Number of features up to which the matrix X^T F is formed for every pair.
 SHARED_FEATURES = 1000
@@ -104,6 +105,7 @@ class GPCAPath(BaseEstimator):
         -------
         self : GPCAPath
         """
+        forget_fit(self)
         alphas = _check_numbers("alphas", self.alphas, LARGEST_ALPHA, "use 0 to ignore the graph")
         betas = _check_numbers("betas", self.betas, 1, "use 0 to ignore labels")
         parameters = Parameters.of(self, alpha=max(alphas), beta=max(betas))
@@ -121,9 +123,9 @@ class GPCAPath(BaseEstimator):
         self.n_components_ = k
         self._range, self._betas = (min(alphas), max(alphas)), betas
         self._resolvents = self._share(alphas, betas)
-        self.strategy_ = "separate" if self._resolvents is None else "samples"
         self._eigenpairs: dict[tuple[float, float], Eigenpairs] = {}
         self._compute(list(itertools.product(alphas, betas)))
+        self.strategy_ = "separate" if self._resolvents is None else "samples"
         return self
 
     def components(self, alpha: float, beta: float = 0.0) -> np.ndarray:
@@ -199,7 +201,7 @@ class GPCAPath(BaseEstimator):
         self._eigenpairs.update(zip(pairs, found, strict=True))
 
     def _eigenpairs_at(self, alpha: float, beta: float) -> Eigenpairs:
-        check_is_fitted(self)
+        check_is_fitted(self, "strategy_")
         low, high = self._range
         check_number("alpha", alpha, low, high, advice="fit the path with alphas that enclose it")
         check_number("beta", beta, 0, 1, advice="use 0 to ignore labels")

@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 from ..errors import InputError
 from ._stacked_ridge import StackedRidge
-from .validation import check_targets
+from .validation import check_targets, positive_weights
 
 
 class GPCARegressor(RegressorMixin, StackedRidge):
@@ -63,6 +63,9 @@ class GPCARegressor(RegressorMixin, StackedRidge):
         Whether boosted trees and propagated residuals are part of the predictions.
     coefficients_, intercept_, trees_, tree_weights_, residual_alpha_, residual_gains_
         The regressions.
+    target_exponents_ : ndarray of shape (n_targets,)
+        The regressions are those of the targets divided by 2 to these powers, which are 0 unless
+        squares of the target could overflow or underflow.
     n_targets_ : int or None
         Number of targets; None if y has one dimension.
     training_nodes_ : object or None
@@ -143,8 +146,9 @@ class GPCARegressor(RegressorMixin, StackedRidge):
             raise InputError(
                 f"y has {Y.shape[1]} targets, but the model was fitted with {predicted.shape[1]}"
             )
+        Y, predicted = (np.ldexp(of, -self.target_exponents_) for of in (Y, predicted))
         scores = [
-            r2_score(y[known], of_target[known], sample_weight=weights[known])
+            r2_score(y[known], of_target[known], sample_weight=positive_weights(weights[known]))
             for y, of_target, known in zip(Y.T, predicted.T, ~np.isnan(Y.T), strict=True)
         ]
         return float(np.mean(scores))

@@ -26,6 +26,7 @@ from .heads import Head
 from .imputer import GraphImputer
 from .regressor import GPCARegressor
 from .training_nodes import TrainingNodes
+from .validation import is_learned
 
 #: Estimators: saved as their parameters and learned attributes.
 ESTIMATORS = {
@@ -187,7 +188,7 @@ def encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         learned = {
             key: item
             for key, item in vars(value).items()
-            if _is_learned(key) and key not in NOT_SAVED
+            if is_learned(key) and key not in NOT_SAVED
         }
         parts = {"parameters": value.get_params(), "learned": learned}
         encoded = {part: encode_fields(fields) for part, fields in parts.items()}
@@ -251,7 +252,7 @@ def decode(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 def _restore(model: Estimator, learned: dict[str, Any]) -> Estimator:
     """Give an estimator its learned attributes."""
     model.check_parameters()
-    if not all(_is_learned(name) for name in learned):
+    if not all(is_learned(name) for name in learned):
         raise InputError("it has attributes that are not learned; the file is damaged")
     model.__dict__.update(learned)
     if isinstance(model, GPCA):
@@ -259,8 +260,3 @@ def _restore(model: Estimator, learned: dict[str, Any]) -> Estimator:
         if model.components_.shape != shape:
             raise InputError("the shapes of its arrays do not match; the file is damaged")
     return model
-
-
-def _is_learned(name: str) -> bool:
-    """Whether an attribute is learned in fit, by the naming rule of scikit-learn."""
-    return name.endswith("_") and not name.startswith("_")

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from ..errors import InputError, InputTypeError, UserError
 from ..graph import Graph
 from ..graph.node_ids import id_array
-from ..utils.labels import UNLABELED, labeled_mask, missing_words_note
+from ..utils.checks import as_array
+from ..utils.labels import UNLABELED, is_missing, labeled_mask, missing_words_note
 from ._alignment import RowIndex, align_to_rows, check_graph, row_subgraph
 
 
@@ -85,6 +86,17 @@ def check_training_rows(
     return X, graph, nodes, index
 
 
+def is_learned(name: str) -> bool:
+    """Whether an attribute is learned in fit, by the naming rule of scikit-learn."""
+    return name.endswith("_") and not name.startswith("_")
+
+
+def forget_fit(estimator: Any) -> None:
+    """Delete the learned attributes: after a fit that fails, an estimator is not fitted."""
+    for name in list(filter(is_learned, vars(estimator))):
+        delattr(estimator, name)
+
+
 def set_row_attributes(
     estimator: Any, graph: Graph, index: RowIndex | None, *, has_graph: bool
 ) -> None:
@@ -115,7 +127,7 @@ def _check_columns(X: Any) -> None:
             )
         for value in [] if values.dtype.kind in "biuf" else values.ravel().tolist():
             try:
-                float(np.nan if value is None else value)
+                float(np.nan if is_missing(value) else value)
             except (ValueError, TypeError):
                 raise InputError(
                     f"column {name!r} of X holds {value!r}, not numbers; drop it, or encode it as "
@@ -209,14 +221,14 @@ def check_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 def is_indicator_matrix(y: Any) -> bool:
     """Whether y has several columns, as label indicators have."""
-    shape: Any = np.shape(y) if isinstance(y, list | tuple) else getattr(y, "shape", ())
+    shape: Any = as_array(y, "y").shape if isinstance(y, list | tuple) else getattr(y, "shape", ())
     return len(shape) == 2 and shape[1] > 1
 
 
 def _check_numbers(y: Any) -> None:
     """Raise if targets are text, dates, durations or complex numbers."""
     names = getattr(y, "column_names", getattr(y, "columns", None))
-    columns = [y] if names is None else [y[name] for name in dict.fromkeys(names)]
+    columns = [as_array(y, "y")] if names is None else [y[name] for name in dict.fromkeys(names)]
     for column in map(np.asarray, columns):
         what = _dates_in(column) or ("complex numbers" if column.dtype.kind == "c" else None)
         if what is not None:
@@ -232,7 +244,7 @@ def _check_numbers(y: Any) -> None:
 
 
 def check_targets(y: Any, n_rows: int) -> np.ndarray:
-    """Return numeric targets as a float64 array of shape (n_rows, n_targets), NaN where unknown.
+    """Return numeric targets as a float64 copy of shape (n_rows, n_targets), NaN where unknown.
 
     Missing and masked values mean unknown, -1 does not. Infinite values are not allowed, and every
     target needs a known value.
@@ -247,7 +259,7 @@ def check_targets(y: Any, n_rows: int) -> np.ndarray:
     with as_user_errors():
         y = check_array(
             y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, ensure_min_samples=0,
-            input_name="y",
+            input_name="y", copy=True,
         )  # fmt: skip
     y = np.atleast_1d(y)
     y = y.reshape(len(y), -1)
@@ -288,7 +300,7 @@ def check_ghost_labels(y: Any, n_rows: int) -> np.ndarray:
     y with one column is classes, as in scikit-learn's ``type_of_target``, unless it has fractions.
     A matrix of 0, 1 and -1 holds label indicators, any other matrix continuous targets.
     """
-    array = y.toarray() if sp.issparse(y) else y if np.ma.isMaskedArray(y) else np.asarray(y)
+    array = y.toarray() if sp.issparse(y) else y if np.ma.isMaskedArray(y) else as_array(y, "y")
     if array.ndim < 2 or array.shape[1:] == (1,):
         return check_targets(y, n_rows) if _has_fractions(array) else check_labels(y, n_rows)[0]
     targets = check_targets(y, n_rows)
@@ -305,9 +317,12 @@ def _has_fractions(values: np.ndarray) -> bool:
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Return one finite, non-negative weight per row, at least one above 0."""
+    """Return one finite, non-negative weight per row, at least one above 0, in float64."""
     with as_user_errors():
         weights = column_or_1d(sample_weight)
+        if weights.dtype.kind not in "biufO":
+            raise InputTypeError(f"sample_weight of dtype {weights.dtype} must hold numbers")
+        weights = weights.astype(np.float64)
         assert_all_finite(weights, input_name="sample_weight")
     if len(weights) != n_rows or not np.any(weights > 0) or np.any(weights < 0):
         raise InputError(
@@ -317,15 +332,29 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     return weights
 
 
+def positive_weights(weights: np.ndarray) -> np.ndarray:
+    """The weights of the known rows of y; raise if none is positive."""
+    if not weights.any():
+        raise InputError(
+            "no row of y is known and has a positive weight; give at least one to compute a score"
+        )
+    return weights
+
+
+def filled_mask(mask: Any) -> Any:
+    """A nullable boolean mask of pandas as a plain one, its missing values False."""
+    if str(getattr(mask, "dtype", "")) in ("boolean", "bool[pyarrow]"):
+        return mask.fillna(False).astype(bool)
+    return mask
+
+
 def check_held_out(validation: Any, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return a mask of the validation rows; raise unless they are labelled and leave every class
     a training row.
     """
-    if str(getattr(validation, "dtype", "")) == "boolean":  # pandas dtype with missing values
-        validation = validation.fillna(False).astype(bool)
     n_rows = len(codes)
     with as_user_errors():
-        chosen = column_or_1d(validation)
+        chosen = column_or_1d(filled_mask(validation))
     if chosen.dtype == bool:
         if len(chosen) != n_rows:
             raise InputError(f"validation mask has {len(chosen)} values for {n_rows} rows of X")

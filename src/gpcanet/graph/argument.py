@@ -33,7 +33,7 @@ def as_graph(source: Any, n_nodes: int | None) -> Graph:
             "index, or its rows in their order"
         )
     if not sp.issparse(source) and not is_torch_sparse(source):
-        source = to_numpy(source)
+        source = to_numpy(source, "graph")
         is_pairs = source.ndim == 2 and source.shape[0] == 2 and n_nodes != 2
         if is_pairs and np.issubdtype(source.dtype, np.integer):
             if n_nodes is None:

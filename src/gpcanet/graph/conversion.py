@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..errors import InputError, InputTypeError
+from ..utils.checks import as_array
 from .assembly import Entries, GraphWarning, is_real
 from .node_ids import factorize, find_positions, id_array, join_ids, unique_ids
 
@@ -25,7 +26,7 @@ def matrix_entries(matrix: Any, node_ids: Any) -> Entries:
         node_ids = _frame_ids(matrix) if node_ids is None else node_ids
         matrix = matrix.to_numpy()
     if not sp.issparse(matrix) and not is_torch_sparse(matrix):
-        matrix = to_numpy(matrix)
+        matrix = to_numpy(matrix, "adjacency")
     shape = tuple(matrix.shape)
     if len(shape) != 2:
         raise InputError(
@@ -103,7 +104,7 @@ def edge_index_entries(
     edge_index: Any, weights: Any, n_nodes: int | None, node_ids: Any, *, undirected: bool = False
 ) -> Entries:
     """Entries of an edge_index; without n_nodes the largest position determines it."""
-    pairs = to_numpy(edge_index)
+    pairs = to_numpy(edge_index, "edge_index")
     if pairs.ndim != 2 or pairs.shape[0] != 2:
         raise InputError(
             f"edge_index of shape {pairs.shape} must have shape (2, n_edges); "
@@ -118,7 +119,7 @@ def edge_index_entries(
         )
     if n_nodes is None:
         n_nodes = max(int(pairs.max()) + 1, 0) if pairs.shape[1] else 0
-    values = None if weights is None else to_numpy(weights)
+    values = None if weights is None else to_numpy(weights, "weights")
     return Entries(pairs[0], pairs[1], values, n_nodes, node_ids, undirected)
 
 
@@ -129,7 +130,7 @@ def pyg_weights(data: Any) -> Any:
     attributes = getattr(data, "edge_attr", None)
     if attributes is None:
         return None
-    values = to_numpy(attributes)
+    values = to_numpy(attributes, "edge_attr")
     n_columns = 1 if values.ndim == 1 else values.shape[-1]
     if n_columns == 1 and values.dtype.kind == "f":  # integers are probably edge types
         values = values.reshape(-1)
@@ -238,11 +239,11 @@ def networkx_entries(graph: Any, weight: str | None) -> Entries:
 # -- arrays of other libraries ----------------------------------------------------------------
 
 
-def to_numpy(values: Any) -> np.ndarray:
+def to_numpy(values: Any, name: str) -> np.ndarray:
     """A numpy array from an array-like or a torch tensor on any device."""
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
-    return np.asarray(values)
+    return as_array(values, name)
 
 
 def is_torch_sparse(values: Any) -> bool:

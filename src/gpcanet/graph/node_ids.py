@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, InputTypeError
+from ..utils.checks import as_array
 from ..utils.labels import is_missing
 
 #: Floats represent all integers up to this one exactly.
@@ -18,8 +19,8 @@ EXACT = 2**53
 
 
 def check_positions(nodes: Any, n_nodes: int) -> np.ndarray:
-    """Return ``nodes`` as an array of distinct node positions, or raise."""
-    nodes = np.asarray(nodes)
+    """Return a copy of ``nodes`` as an array of distinct node positions, or raise."""
+    nodes = as_array(nodes, "nodes").copy()
     if nodes.ndim != 1:
         raise InputError(f"nodes of shape {nodes.shape} must be a list of positions")
     if len(nodes) == 0:

@@ -44,19 +44,32 @@ def one_blas_thread() -> Iterator[None]:
     with _lock:
         _n_active += 1
         if _n_active == 1:
-            _limits.append(_controller().limit(limits=1, user_api="blas"))
+            _take_control()
+            _limits.append(_controller().limit(limits=1))
     try:
         yield
     finally:
         with _lock:
             _n_active -= 1
             if _n_active == 0:
+                _take_control()
                 _limits.pop().restore_original_limits()
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # searching the loaded libraries takes milliseconds
+    # Searching the loaded libraries takes milliseconds.
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _take_control() -> None:
+    """Let this thread set the number of BLAS threads.
+
+    threadpoolctl ignores all threads but the one that set it first, from version 3.8.
+    """
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Checks of parameters: numbers in a range, one of several choices."""
+"""Checks of parameters and arrays: numbers in a range, one of several choices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
-from ..errors import InputTypeError, ParameterError
+import numpy as np
+
+from ..errors import InputError, InputTypeError, ParameterError
+
+
+def as_array(values: Any, name: str) -> np.ndarray:
+    """The values as an array; raise if they are nested lists of different lengths."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(
+            f"{name} has rows of different lengths; give all rows the same length"
+        ) from None
 
 
 def check_number(

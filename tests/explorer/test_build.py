@@ -250,6 +250,10 @@ def test_bad_arguments_are_refused(data, arguments, message):
 def test_labels_that_cannot_be_used_are_refused(data):
     with pytest.raises(ValueError, match="test= holds labels out, but y is None; pass y"):
         explore(data.X, graph=data.graph, test=[1])
+    with pytest.raises(ValueError, match="test has 2 rows, 2 of them unlabelled"):
+        explore(
+            data.X, np.where(np.arange(len(data.y)) < 3, -1, data.y), graph=data.graph, test=[1, 2]
+        )
     many = np.arange(600) // 2
     X, graph = np.random.default_rng(0).normal(size=(600, 3)), random_graph(600)
     with pytest.raises(ValueError, match=f"300 classes, {MAX_CLASSES} are allowed"):

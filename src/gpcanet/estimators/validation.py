@@ -348,35 +348,39 @@ def filled_mask(mask: Any) -> Any:
     return mask
 
 
-def check_held_out(validation: Any, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return a mask of the validation rows; raise unless they are labelled and leave every class
-    a training row.
+def check_held_out(
+    rows: Any, codes: np.ndarray, classes: np.ndarray, name: str = "validation"
+) -> np.ndarray:
+    """Return a mask of the held-out rows; raise unless they are labelled and leave every class a
+    training row.
+
+    ``name`` is that of the argument.
     """
     n_rows = len(codes)
     with as_user_errors():
-        chosen = column_or_1d(filled_mask(validation))
+        chosen = column_or_1d(filled_mask(rows))
     if chosen.dtype == bool:
         if len(chosen) != n_rows:
-            raise InputError(f"validation mask has {len(chosen)} values for {n_rows} rows of X")
+            raise InputError(f"{name} mask has {len(chosen)} values for {n_rows} rows of X")
     elif not np.issubdtype(chosen.dtype, np.integer):
-        raise InputTypeError(f"validation of dtype {chosen.dtype} must be a mask or row positions")
+        raise InputTypeError(f"{name} of dtype {chosen.dtype} must be a mask or row positions")
     elif len(chosen) and (chosen.min() < 0 or chosen.max() >= n_rows):
         worst = chosen.min() if chosen.min() < 0 else chosen.max()
-        raise InputError(f"validation row {worst} is out of range for {n_rows} rows of X")
+        raise InputError(f"{name} row {worst} is out of range for {n_rows} rows of X")
     elif len(np.unique(chosen)) < len(chosen):
-        raise InputError("validation has a row more than once; give each position once, or a mask")
+        raise InputError(f"{name} has a row more than once; give each position once, or a mask")
     held_out = np.zeros(n_rows, bool)
     held_out[chosen] = True
     unlabeled = int(np.sum(codes[held_out] < 0))
     if unlabeled or not held_out.any():
         raise InputError(
-            f"validation has {held_out.sum()} rows, {unlabeled} of them unlabelled; give at least "
+            f"{name} has {held_out.sum()} rows, {unlabeled} of them unlabelled; give at least "
             f"one row, and only rows that are labelled in y"
         )
     missing = np.setdiff1d(codes[held_out], codes[~held_out])
     if len(missing):
         raise InputError(
-            f"class {classes.tolist()[missing[0]]!r} is in validation only; training needs at "
+            f"class {classes.tolist()[missing[0]]!r} is in {name} only; training needs at "
             f"least one node of every class"
         )
     return held_out

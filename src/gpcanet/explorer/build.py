@@ -174,7 +174,7 @@ def _dataset(X: Any, y: Any, graph: Any, test: Any) -> Dataset:
         return data
     if classes is None:
         raise InputError("test= holds labels out, but y is None; pass y")
-    held_out = check_held_out(test, codes, classes)
+    held_out = check_held_out(test, codes, classes, "test")
     train = np.flatnonzero((codes >= 0) & ~held_out)
     return replace(data, train=train, test=np.flatnonzero(held_out))
 

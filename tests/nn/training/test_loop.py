@@ -229,7 +229,7 @@ def test_checkpoint_of_another_training_is_an_error(data, tmp_path):
     from safetensors.torch import save_file
 
     save_file({"a": torch.ones(1)}, path)
-    with pytest.raises(ValueError, match=r"is not a training checkpoint .*; delete it to train"):
+    with pytest.raises(ValueError, match=r"is not a training checkpoint .*; give another file"):
         train(model(), data, QUICK, checkpoint=path)
 
 

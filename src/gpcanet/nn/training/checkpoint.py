@@ -63,7 +63,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         header, arrays = read_tensor_file(path, KIND)
     except DataError as error:
-        raise DataError(f"{error}; delete it to train from the start") from None
+        raise DataError(f"{error}; give another file, or delete it to train anew") from None
     if header.get("kind") != KIND:
         raise DataError(
             f"{path} is not a {KIND} but a {header.get('kind')!r} of GPCANet; give another file"
@@ -135,8 +135,8 @@ def check_same(path: Path, part: str, stored: dict[str, Any], expected: dict[str
         if stored.get(name) != expected.get(name):
             raise InputError(
                 f"{path} belongs to another training: in its {part}, {name} is "
-                f"{stored.get(name)} instead of {expected.get(name)}; delete it, or give another "
-                f"file"
+                f"{stored.get(name)} instead of {expected.get(name)}; give another file, or "
+                f"delete it"
             )
 
 

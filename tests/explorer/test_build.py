@@ -203,13 +203,16 @@ def test_many_edges_are_sampled(data, monkeypatch):
     assert header["edges"] == data.graph.n_edges
 
 
-def test_rows_of_tables_are_matched_by_id_and_labels_may_be_text(data):
+@pytest.mark.parametrize("as_mask", [False, True])
+def test_rows_of_tables_are_matched_by_id_and_labels_may_be_text(data, as_mask):
     ids = [f"n{i}" for i in range(150)]
     order = np.random.default_rng(1).permutation(150)
     graph = Graph(data.graph.adjacency, node_ids=ids)
     X = pd.DataFrame(data.X, index=ids).iloc[order]
     y = pd.Series(np.array(list("abcd"), object)[data.y], index=ids).iloc[order]
     test = np.flatnonzero(np.isin(order, data.test))
+    if as_mask:  # in another order than X
+        test = pd.Series(np.isin(np.arange(150), data.test), index=ids)
     header, arrays = read_page(explore(X, y, graph=graph, test=test, path=PATH, layout="pca").html)
     assert header["ids"] == [ids[i] for i in order]
     assert header["classes"] == list("abcd")

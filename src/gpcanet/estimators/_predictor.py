@@ -15,9 +15,9 @@ from .gpca import GPCA
 from .problem import LARGEST_ALPHA, Parameters
 from .training_nodes import JoinedRows, check_keep, check_new_rows
 from .validation import (
+    align_held_out,
     check_training_rows,
     check_weights,
-    filled_mask,
     forget_fit,
     set_row_attributes,
 )
@@ -76,14 +76,11 @@ class GraphPredictor(BaseEstimator):
         X, graph, nodes, index = check_training_rows(self, X, graph, nodes)
         aligned = []
         for name, values in others.items():
-            if name == "validation":
-                values = filled_mask(values)
-            is_positions = name == "validation" and np.asarray(values).dtype != bool
-            if values is not None and not is_positions:
-                values = align_to_rows(values, graph, nodes, index, name)
-                if name == "sample_weight":
-                    values = check_weights(values, X.shape[0])
-            aligned.append(values)
+            align = align_held_out if name == "validation" else align_to_rows
+            found = None if values is None else align(values, graph, nodes, index, name)
+            if name == "sample_weight" and found is not None:
+                found = check_weights(found, X.shape[0])
+            aligned.append(found)
         set_row_attributes(self, graph, index, has_graph=has_graph)
         return X, graph, nodes, aligned
 

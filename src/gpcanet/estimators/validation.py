@@ -105,11 +105,23 @@ def set_row_attributes(
     estimator.matched_by_id_ = index is not None and graph.node_ids is not None
 
 
-def match_rows(X: Any, y: Any, graph: Any) -> tuple[Graph, Any]:
-    """Return the graph on the rows of X, in their order, and y in the same order."""
+def match_rows(X: Any, y: Any, graph: Any, test: Any = None) -> tuple[Graph, Any, Any]:
+    """Return the graph on the rows of X, in their order, and y and a mask in the same order."""
     index = RowIndex.of(X)
     graph, nodes = check_graph(graph, None, X.shape[0], index=index)
-    return row_subgraph(graph, nodes), align_to_rows(y, graph, nodes, index, "y")
+    rows = graph, nodes, index
+    aligned = align_to_rows(y, *rows, "y"), align_held_out(test, *rows, "test")
+    return row_subgraph(graph, nodes), *aligned
+
+
+def align_held_out(
+    values: Any, graph: Graph, nodes: np.ndarray | None, index: RowIndex | None, name: str
+) -> Any:
+    """Bring a mask of held-out rows into the order of X; positions of rows stay as they are."""
+    values = _filled_mask(values)
+    if values is None or np.asarray(values).dtype != bool:
+        return values
+    return align_to_rows(values, graph, nodes, index, name)
 
 
 def _check_columns(X: Any) -> None:
@@ -341,7 +353,7 @@ def positive_weights(weights: np.ndarray) -> np.ndarray:
     return weights
 
 
-def filled_mask(mask: Any) -> Any:
+def _filled_mask(mask: Any) -> Any:
     """A nullable boolean mask of pandas as a plain one, its missing values False."""
     if str(getattr(mask, "dtype", "")) in ("boolean", "bool[pyarrow]"):
         return mask.fillna(False).astype(bool)
@@ -358,7 +370,7 @@ def check_held_out(
     """
     n_rows = len(codes)
     with as_user_errors():
-        chosen = column_or_1d(filled_mask(rows))
+        chosen = column_or_1d(rows)
     if chosen.dtype == bool:
         if len(chosen) != n_rows:
             raise InputError(f"{name} mask has {len(chosen)} values for {n_rows} rows of X")

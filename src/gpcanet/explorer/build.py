@@ -164,7 +164,7 @@ def _dataset(X: Any, y: Any, graph: Any, test: Any) -> Dataset:
     """Arguments of ``explore`` as a Dataset, with rows in the order of X."""
     checker = GPCAPath()  # has the feature names afterwards
     rows = check_features(checker, X, reset=True)
-    row_graph, y = match_rows(X if hasattr(X, "iloc") else rows, y, graph)
+    row_graph, y, test = match_rows(X if hasattr(X, "iloc") else rows, y, graph, test)
     names = getattr(checker, "feature_names_in_", None)
     codes, classes = np.full(rows.shape[0], -1), None
     if y is not None:

@@ -218,12 +218,13 @@ def plot_path(
 
 
 def _in_order_of(Z: Any, y: Any) -> Any:
-    """y with the index of Z."""
-    if y.index.equals(Z.index):
+    """y with the index of Z, or as it is if one of them has pandas' default index."""
+    is_default = any(type(one.index).__name__ == "RangeIndex" for one in (Z, y))
+    if is_default or y.index.equals(Z.index):
         return y
     missing = Z.index.difference(y.index)
     if len(missing) or not y.index.is_unique:
-        problem = f"lacks {missing[0]!r} of Z" if len(missing) else "has an entry twice"
+        problem = f"lacks {missing.tolist()[0]!r} of Z" if len(missing) else "has an entry twice"
         raise InputError(
             f"the index of y {problem}; give y the index of Z, or pass y.to_numpy() in the order "
             f"of its rows"

@@ -432,3 +432,5 @@ def test_imputation_needs_edges(gpcanet, blocks):
 def test_names_of_results_are_refused_before_the_fit(gpcanet, name):
     ended = gpcanet("embed", "-f", "no.csv", "-e", "no.csv", "--id", name, "-o", "z.csv")
     assert ended.complaint.startswith(f"the id column cannot be called {name!r}")
+    ended = gpcanet("embed", "-f", "no.csv", "-e", "no.csv", "--id", name, "-o", "z.npz")
+    assert ended.complaint.startswith("no.csv does not exist")

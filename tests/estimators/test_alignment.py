@@ -476,3 +476,23 @@ def test_score_refuses_labels_of_another_type_and_invalid_weights():
             model.score(X, y, sample_weight=weights)
     with pytest.raises(NotFittedError):
         GPCAClassifier().score(X, y)
+
+
+@pytest.mark.parametrize("argument", ["y", "sample_weight", "validation"])
+def test_series_in_another_order_than_x_are_matched_by_its_index(argument):
+    """With nodes, the index of X need not hold node ids; then it is that of y all the same."""
+    rng = np.random.default_rng(0)
+    y, names = np.arange(60) % 2, [f"row {i}" for i in range(60)]
+    X = pd.DataFrame(rng.normal(size=(60, 4)) + 2 * y[:, None], index=names)
+    A = sp.random_array((60, 60), density=0.05, rng=rng)
+    graph = Graph(A + A.T, node_ids=[f"node {i}" for i in range(60)])
+    values = {
+        "y": y, "sample_weight": rng.uniform(0.1, 3, 60), "validation": np.arange(60) % 3 == 0,
+    }  # fmt: skip
+    series = {name: pd.Series(one, index=names) for name, one in values.items()}
+    fits = []
+    for order in (np.arange(60), rng.permutation(60)):
+        given = series | {argument: series[argument].iloc[order]}
+        model = GPCAClassifier(2, alpha=1.0, n_members=1)
+        fits.append(model.fit(X, graph=graph, nodes=np.arange(60), **given).label_distributions_)
+    np.testing.assert_array_equal(*fits)

@@ -12,7 +12,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 import gpcanet
 from gpcanet import GPCA, GPCAClassifier, GPCAPath, GPCARegressor, Graph, GraphImputer
@@ -482,3 +484,22 @@ def test_missing_values_of_nullable_columns_are_missing_features():
         GPCA(1).fit(frame)
     filled = GraphImputer().fit_transform(frame)
     np.testing.assert_array_equal(filled[:, 0], [1, 0.5, 0])
+
+
+def test_parameters_of_subclasses_may_end_in_an_underscore():
+    class Scaled(GPCA):
+        def __init__(self, n_components=None, *, lambda_=1.0):
+            super().__init__(n_components)
+            self.lambda_ = lambda_
+
+    model = Scaled(2).fit(X)
+    assert clone(model).lambda_ == model.lambda_ == 1.0
+
+
+def test_check_is_fitted_fails_after_a_fit_that_fails():
+    models = GPCA(99), GPCAClassifier(99), GPCARegressor(99), GPCAPath(99), GraphImputer(tol=-1)
+    for model in models:
+        with pytest.raises(UserError):
+            model.fit(X, np.arange(len(X)) % 2)
+        with pytest.raises(NotFittedError):
+            check_is_fitted(model)

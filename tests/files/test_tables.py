@@ -19,6 +19,7 @@ from properties import examples
 
 from gpcanet.errors import DataError, InputError
 from gpcanet.files import load_files
+from gpcanet.files.paths import natural_order
 from gpcanet.files.tables import Table
 
 X = [[1, 2], [3, 4], [5, 7]]
@@ -391,3 +392,9 @@ def test_names_of_files_need_not_be_utf8(tmp_path, kind):
         path.write_bytes(gzip.compress(content) if kind == "csv.gz" else content)
     X = load_files(path, edges).X
     assert (X.toarray() if kind == "mtx" else X).tolist() == [[3], [4]]
+
+
+def test_numbers_in_names_count_as_numbers():
+    names = ["part-10", "b1", "1a", "part-2", "a", "\u06631", "a/\u0663/x", "a/b/x"]
+    found = [str(path) for path in sorted(map(Path, names), key=natural_order)]
+    assert found.index("part-2") + 1 == found.index("part-10")

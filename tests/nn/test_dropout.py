@@ -97,3 +97,16 @@ def test_random_bits_are_those_of_numpys_generator():
         seed = int(torch.randint(2**63 - 1, ()))
         expected = np.random.Generator(np.random.SFC64(seed)).integers(0, LEVELS, shape, np.uint16)
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # of torch.compile
+def test_compiled_dropout_has_the_same_entries():
+    x = torch.ones(50, 20)
+    for training in (True, False):
+        layer = Dropout(0.3).train(training)
+        compiled = torch.compile(layer, backend="eager", fullgraph=not training)
+        results = []
+        for one in (layer, compiled):
+            torch.manual_seed(0)
+            results.append(one(x))
+        assert torch.equal(*results)

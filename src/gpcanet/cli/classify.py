@@ -70,7 +70,9 @@ def run(
     with console.phase("fitting"):
         _fit(model, split)
     probabilities = model.label_distributions_
-    report = _evaluate(split, model.classes_, probabilities, split.test, HELD_OUT_NODES, metric)
+    report = _evaluate(
+        console, split, model.classes_, probabilities, split.test, HELD_OUT_NODES, metric
+    )
     if report is None:
         console.note("no report: no labels were held out")
     elif not dataset.has_split and files.written:
@@ -105,7 +107,7 @@ def _apply_saved_model(
             probabilities = model.predict_proba(X, **place)
         classes, details, training = model.classes_, _selected(model), model.training_nodes_
     nodes, description = evaluated_nodes(dataset, "labelled nodes", training)
-    report = _evaluate(dataset, classes, probabilities, nodes, description, metric)
+    report = _evaluate(console, dataset, classes, probabilities, nodes, description, metric)
     with console.phase("writing"):
         _write(data, dataset, files, classes, probabilities)
     show_report(console, dataset, files, report, graph_values(dataset) | details)
@@ -151,6 +153,7 @@ def _labels_by_name(dataset: Dataset, codes: np.ndarray) -> np.ndarray:
 
 
 def _evaluate(
+    console: Console,
     dataset: Dataset,
     classes: np.ndarray,
     probabilities: np.ndarray,
@@ -158,7 +161,7 @@ def _evaluate(
     description: str,
     metric: str,
 ) -> ClassificationReport | None:
-    """Compare predictions with the labels of some nodes; None without nodes."""
+    """Compare predictions with the labels of some nodes; None if there are none."""
     if len(nodes) == 0:
         return None
     codes = {name: code for code, name in enumerate(classes.tolist())}
@@ -167,10 +170,11 @@ def _evaluate(
         codes = {str(name): code for name, code in codes.items()}
         names = [str(name) for name in names]
         if set(names).isdisjoint(codes):
-            raise InputError(
-                f"no label, such as {names[0]!r}, is a class of the model, such as "
-                f"{next(iter(codes))!r}; correct the labels or leave them out"
+            console.note(
+                f"no report: no label, such as {names[0]!r}, is a class of the model, such as "
+                f"{next(iter(codes))!r}"
             )
+            return None
     for name in sorted(set(names) - set(codes), key=str):  # classes that the model does not know
         codes[name] = len(codes)
     truth = np.array([codes[name] for name in names])

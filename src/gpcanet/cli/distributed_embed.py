@@ -125,7 +125,7 @@ def _check_files(data: Input, files: ModelFiles) -> Path | None:
     files.check_save_model()
     if files.output is None:
         return None
-    check_id_name(data.id_name)
+    check_id_name(data.id_name, files.output)
     if files.output.name.lower().endswith((".csv", ".csv.gz", ".npz", ".h5ad")):
         raise InputError(
             f"{files.output}: a distributed run writes a folder of Parquet files; give its name"

@@ -28,7 +28,7 @@ class OutputFiles:
 
         if self.output is not None:
             check_output(self.output, overwrite=self.force)
-            check_id_name(data.id_name)
+            check_id_name(data.id_name, self.output)
         self.check_save_model()
         outputs = [self.output, self.save_model, *others]
         check_distinct_files(outputs, data.files.values())

@@ -154,7 +154,9 @@ def align_to_rows(
         return values
     is_positional = nodes is not None and (index is None or _has_no_node_ids(index, graph))
     if is_positional and _has_no_node_ids(own, graph):
-        return values
+        if index is None or index.is_default or own.is_default:
+            return values
+        return values.iloc[find_positions(own.ids, index.ids, "X", f"{name}.index")]
     row_ids = graph.node_ids if nodes is None else graph.node_ids[nodes]
     if len(own.ids) == len(row_ids) and np.array_equal(own.ids, row_ids):
         return values

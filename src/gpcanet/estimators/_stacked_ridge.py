@@ -98,7 +98,7 @@ class StackedRidge(GraphPredictor):
             )
         # Without this, squares of large or small targets would leave the range of float64.
         self.target_exponents_ = np.array(
-            [extreme_exponent(y[~np.isnan(y)], np.float64) for y in Y.T]
+            [extreme_exponent(y[~np.isnan(y)], np.float64) for y in Y.T], np.intc
         )
         Y = np.ldexp(Y, -self.target_exponents_)
         labeled = np.flatnonzero(~np.isnan(Y).all(axis=1))

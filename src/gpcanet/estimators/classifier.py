@@ -286,7 +286,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
         probabilities : ndarray of shape (n_nodes, n_classes)
             In the order of ``classes_``.
         """
-        check_is_fitted(self, "training_nodes_")
+        check_is_fitted(self)
         if self.multilabel_ is not None:
             return self.multilabel_.predict_proba(X, graph, nodes)
         (X, graph, nodes, codes), n_rows = self.check_predict(X, graph, nodes)
@@ -324,7 +324,7 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
         -------
         score : float
         """
-        check_is_fitted(self, "training_nodes_")
+        check_is_fitted(self)
         if self.multilabel_ is not None:
             return self.multilabel_.score(X, y, sample_weight, graph, nodes)
         predicted = self.predict(X, graph=graph, nodes=nodes)

@@ -250,7 +250,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """Reconstruct features: ``Z W^T + mean_``."""
-        check_is_fitted(self, "components_")
+        check_is_fitted(self)
         with as_user_errors():
             Z = check_array(Z, dtype=[np.float64, np.float32])
         if Z.shape[1] != self.n_components_:
@@ -259,6 +259,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"output of transform"
             )
         return Z @ self.components_.astype(Z.dtype) + self.mean_.astype(Z.dtype)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -224,6 +224,9 @@ class GraphImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             result.data[entries] = filled[rows, places]
         return result
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "training_nodes_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True

@@ -201,7 +201,7 @@ class GPCAPath(BaseEstimator):
         self._eigenpairs.update(zip(pairs, found, strict=True))
 
     def _eigenpairs_at(self, alpha: float, beta: float) -> Eigenpairs:
-        check_is_fitted(self, "strategy_")
+        check_is_fitted(self)
         low, high = self._range
         check_number("alpha", alpha, low, high, advice="fit the path with alphas that enclose it")
         check_number("beta", beta, 0, 1, advice="use 0 to ignore labels")
@@ -212,6 +212,9 @@ class GPCAPath(BaseEstimator):
         if pair not in self._eigenpairs:
             self._compute([pair])
         return self._eigenpairs[pair]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "strategy_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -149,7 +149,7 @@ def check_new_rows(
 
     Returns the rows of X, completed by training rows, and the number of rows of X.
     """
-    check_is_fitted(fitted, "training_nodes_")  # a failed fit has set n_features_in_
+    check_is_fitted(fitted)
     index = RowIndex.of(X)
     X = check_features(fitted, X, reset=False, allow_nan=allow_nan)
     graph, nodes = check_graph(graph, nodes, X.shape[0], index=index, fitted=fitted)

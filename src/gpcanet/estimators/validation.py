@@ -93,7 +93,7 @@ def is_learned(name: str) -> bool:
 
 def forget_fit(estimator: Any) -> None:
     """Delete the learned attributes: after a fit that fails, an estimator is not fitted."""
-    for name in list(filter(is_learned, vars(estimator))):
+    for name in set(filter(is_learned, vars(estimator))) - set(estimator.get_params(deep=False)):
         delattr(estimator, name)
 
 

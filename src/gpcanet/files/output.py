@@ -42,9 +42,10 @@ def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> Pa
     return check_target(path, overwrite=overwrite)
 
 
-def check_id_name(name: str) -> None:
+def check_id_name(name: str, path: Path) -> None:
     """Raise if the column of node ids would have the name of a column of results."""
-    if RESULT_NAME.fullmatch(name):
+    has_columns = not path.name.lower().endswith((".npz", ".h5ad"))
+    if has_columns and RESULT_NAME.fullmatch(name):
         raise DataError(
             f"the id column cannot be called {name!r}, which is a column of results; rename it"
         )
@@ -201,7 +202,7 @@ def _write_results(
     if is_h5ad(Path(path)):
         write_h5ad(path, ids, source=source, overwrite=overwrite, **slots)
         return
-    check_id_name(id_name)
+    check_id_name(id_name, Path(path))
     arrays = {"node_ids": ids, **arrays}
     write_table(path, {id_name: ids, **columns}, arrays=arrays, overwrite=overwrite)
 

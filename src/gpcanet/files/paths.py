@@ -66,7 +66,7 @@ def is_pattern(path: Path) -> bool:
 def natural_order(path: Path) -> tuple[Any, ...]:
     """Sort key by which numbers in names count as numbers: part-2 is before part-10."""
     parts = [re.split(r"([0-9]+)", part) for part in path.parts]
-    key = [[int(text) if text.isdecimal() else text for text in part] for part in parts]
+    key = [[int(text) if i % 2 else text for i, text in enumerate(part)] for part in parts]
     return key, path
 
 

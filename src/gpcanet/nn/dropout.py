@@ -26,14 +26,17 @@ class Dropout(torch.nn.Dropout):
     tensor([0., 2.])
     """
 
-    @torch.compiler.disable  # the random numbers are those of numpy
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0 or x.device.type != "cpu" or self.p >= 1:
             return super().forward(x)
-        bits = random_bits(tuple(x.shape))
-        scaled = (bits >= round(self.p * LEVELS)) * np.float32(1 / (1 - self.p))
-        mask = torch.from_numpy(scaled).to(x.dtype)
+        mask = self._mask(tuple(x.shape)).to(x.dtype)
         return x.mul_(mask) if self.inplace else x * mask
+
+    @torch.compiler.disable  # the random numbers are those of numpy
+    def _mask(self, shape: tuple[int, ...]) -> Tensor:
+        """1 / (1 - p) for entries that are kept, and 0."""
+        scaled = (random_bits(shape) >= round(self.p * LEVELS)) * np.float32(1 / (1 - self.p))
+        return torch.from_numpy(scaled)
 
 
 def random_bits(shape: tuple[int, ...], generator: torch.Generator | None = None) -> np.ndarray:

@@ -486,3 +486,25 @@ def test_features_that_look_like_pairs_are_not_taken_for_them():
     model, x = Skip(), torch.eye(8).repeat(5, 1)
     gpca_init_(model, x, torch.stack([torch.arange(40), torch.arange(40).roll(1)]))
     assert (model.skip.weight[:, :4] + model.skip.weight[:, 4:]).abs().max() > 0.01
+
+
+def test_buffers_and_caches_of_other_models_are_left_alone(x, edge_index):
+    """Sparse buffers cannot be compared by torch, and a name may begin as that of a PyG cache."""
+
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("A", torch.eye(120).to_sparse())
+            self.convs = torch.nn.ModuleList([pyg.GCNConv(10, 8), pyg.GCNConv(8, 2)])
+            self._cached = {"scale": 2.0}
+
+        def forward(self, x, edge_index):
+            h = self.convs[0](self.A @ x, edge_index).relu() * self._cached["scale"]
+            return self.convs[1](h, edge_index)
+
+    model = Own()
+    assert gpca_init_(model, x.float(), edge_index).n_set == 1
+    assert model._cached == {"scale": 2.0}
+    assert torch.equal(model.A.to_dense(), torch.eye(120))
+    scripted = torch.nn.Sequential(torch.nn.Linear(10, 4), torch.jit.script(torch.nn.ReLU()))
+    assert gpca_init_(scripted, x.float(), last=True).n_set == 1

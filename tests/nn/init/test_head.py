@@ -303,3 +303,11 @@ def test_frozen_biases_are_left_alone(x, edge_index, y, mask):
         torch.nn.init.constant_(conv.bias, 0.5).requires_grad_(False)
     gpca_init_(model, x, edge_index, head="ridge", y=y, train_mask=mask)
     assert all(bool((conv.bias == 0.5).all()) for conv in model.convs)
+
+
+def test_size_of_a_bottleneck_whose_aggregation_is_not_linear(x, edge_index, y, mask):
+    model = pyg.GraphSAGE(10, 5, 2, 3, aggr="max").double()
+    gpca_init_(model, x, edge_index, head="ridge", y=y, train_mask=mask)
+    with torch.no_grad():
+        hidden = model.convs[0](x, edge_index)
+    assert hidden.square().mean().sqrt() == pytest.approx(0.1, rel=0.2)

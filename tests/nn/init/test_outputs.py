@@ -384,3 +384,18 @@ def test_output_layer_in_a_reentrant_checkpoint():
     edges = torch.stack([torch.arange(10), torch.arange(10).roll(1)])
     found = find_output_layers(model, lambda: model(torch.randn(10, W), edges))
     assert found == {"out"}
+
+
+def test_layers_that_also_return_edges():
+    """Positions of edges have no gradient, unlike the features beside them."""
+
+    def forward(m, x, e):
+        h = m.a(x, e).relu()
+        mean = m.mean(h, e)
+        deviation, attention = m.deviation(h, e, return_attention_weights=True)
+        return mean, deviation, attention
+
+    model = Model(forward, a=gcn(), mean=gcn(), deviation=pyg.GATConv(W, W))
+    edges = torch.stack([torch.arange(10), torch.arange(10).roll(1)])
+    found = find_output_layers(model, lambda: model(torch.randn(10, W), edges))
+    assert found == {"mean", "deviation"}

@@ -43,7 +43,7 @@ def preserved_state(model: torch.nn.Module) -> Iterator[None]:
     ]
     model.eval()
     for module, _, _, caches in saved:
-        for name in caches:
+        for name in caches if getattr(module, "cached", None) is True else ():
             setattr(module, name, None)
     try:
         yield
@@ -63,6 +63,8 @@ def preserved_state(model: torch.nn.Module) -> Iterator[None]:
 
 
 def _is_same(buffer: Tensor, values: Tensor) -> bool:
+    if is_sparse(buffer):  # torch cannot compare them
+        return False
     return buffer.is_meta or torch.equal(buffer, values)
 
 
@@ -150,7 +152,8 @@ def check_arguments(
     """
     check_module(model)
     model = unwrap(model)
-    if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
+    compiled = [part for part in model.modules() if isinstance(part, torch.jit.ScriptModule)]
+    if any(True for part in compiled for _ in part.parameters()):
         raise InputTypeError(
             "the model, or a part of it, is compiled by TorchScript; initialise it before"
         )

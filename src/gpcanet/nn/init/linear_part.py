@@ -123,6 +123,8 @@ class LinearPart:
     def project(self, W: np.ndarray) -> np.ndarray:
         """Return F W."""
         H = self.H
+        if not is_sparse(H):  # an aggregation such as "max" is not linear
+            return self.aggregate(H).double().cpu().numpy() @ W
         projected = H @ torch.from_numpy(W).to(H.device, H.dtype)
         return self.aggregate(projected).double().cpu().numpy()
 

@@ -35,9 +35,14 @@ def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[st
     calls: list[str] = []  # names of layers in the order of their calls
     results: dict[Any, int] = {}  # autograd node of a result -> index of the call
     returned: list[Any] = []
+    has_gradient = True  # the last call
 
     def record(name: str, _: Any, __: Any, output: Any) -> None:
-        results.update((tensor.grad_fn, len(calls)) for tensor in tensors_in(output))
+        nonlocal has_gradient
+        floats = [tensor for tensor in tensors_in(output) if tensor.is_floating_point()]
+        nodes = {tensor.grad_fn for tensor in floats} - {None}
+        results.update(dict.fromkeys(nodes, len(calls)))
+        has_gradient = bool(nodes)
         calls.append(name)
 
     with ExitStack() as hooks, _autograd_graph_only(model):
@@ -46,8 +51,7 @@ def find_output_layers(model: torch.nn.Module, run: Callable[[], Any]) -> set[st
         last = model.register_forward_hook(lambda *hooked: returned.append(hooked[-1]))
         hooks.enter_context(last)
         result = run()
-    without_gradient = results.pop(None, -1)  # the last call of this kind
-    if not results or without_gradient == len(calls) - 1:
+    if not results or not has_gradient:
         return set(calls[-1:])
     called = {id(p) for name in calls for p in layers[name].parameters()}
     outside = {id(p) for p in model.parameters() if p.dim() > 1 and id(p) not in called}

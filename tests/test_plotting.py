@@ -149,3 +149,8 @@ def test_labels_are_matched_with_nodes_by_index(Z):
 def test_wrong_embeddings_are_one_sentence(arguments, message):
     with pytest.raises(InputError, match=message):
         plot_embedding(**arguments)
+
+
+def test_tsne_of_equal_rows_is_one_point():
+    ax = plot_embedding(np.ones((30, 3)), method="tsne")
+    assert np.ptp(ax.collections[0].get_offsets(), axis=0).max() == 0

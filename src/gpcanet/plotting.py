@@ -251,6 +251,8 @@ def _tsne(Z: np.ndarray) -> np.ndarray:
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
+    if not np.ptp(Z, axis=0).any():  # scikit-learn divides by the standard deviation
+        return np.zeros((len(Z), 2))
     perplexity = min(PERPLEXITY, max(1, (len(Z) - 1) // 3))
     # The spinning threads of t-SNE are slower than one thread on a busy machine.
     with threadpool_limits(1, user_api="openmp"):

@@ -16,7 +16,7 @@ from gpcanet.estimators import _model_selection
 from gpcanet.estimators._embeddings import degree_columns
 from gpcanet.estimators._ensemble import is_clearly_better, prior_ratios, with_priors
 from gpcanet.estimators._label_propagation import SMOOTHING_ALPHA, LabelPropagation
-from gpcanet.estimators._model_selection import HeadFitter, stratified_folds
+from gpcanet.estimators._model_selection import HeadFitter, make_candidates, stratified_folds
 from gpcanet.linalg.solvers import refinement
 
 # One candidate without temperature: held-out labels do not change the predictions.
@@ -508,3 +508,12 @@ def test_permuted_nodes_and_classes_give_permuted_probabilities(seed, tries_all)
         other.label_distributions_[:, names], model.label_distributions_[order], atol=0.02
     )
     assert np.mean(names[model.transduction_][order] == other.transduction_) > 0.98
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_features", "tried"), [(2, 64, True), (4, 32, True), (4, 33, False)]
+)
+def test_boosting_is_tried_for_few_trees_and_columns(n_classes, n_features, tried):
+    X = np.random.default_rng(0).normal(size=(50, n_features))
+    found = make_candidates(GPCAClassifier(), X, 1000, n_classes, has_edges=True)
+    assert any(candidate.head == "boosting" for candidate in found) == tried

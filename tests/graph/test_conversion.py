@@ -288,3 +288,10 @@ def test_subgraph_takes_nodes_in_any_order(drawn, random):
     np.testing.assert_array_equal(
         part.adjacency.toarray(), graph.adjacency.toarray()[np.ix_(some, some)]
     )
+
+
+def test_masked_entries_are_no_edges():
+    dense = np.array([[0, 2, 3], [2, 0, 0], [3, 0, 0]], float)
+    masked = np.ma.masked_equal(dense, 3)
+    for graph in (Graph(masked), as_graph(masked, 3)):
+        np.testing.assert_array_equal(graph.adjacency.toarray(), masked.filled(0))

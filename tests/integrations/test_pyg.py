@@ -179,3 +179,24 @@ def test_other_objects_and_parameters_are_refused():
         AddGPCA(2)([1])
     with pytest.raises(InputError, match="alpha=-1 must be"):
         AddGPCA(2, alpha=-1)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.float64, torch.bfloat16])
+def test_embedding_beside_features_of_other_dtypes(dtype):
+    x = torch.from_numpy(np.random.default_rng(0).integers(0, 2, (30, 4))).to(dtype)
+    edges = torch.stack([torch.arange(30), torch.arange(30).roll(1)])
+    data = Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], 1))
+    joined = AddGPCA(2, attr_name=None)(data).x
+    embedding = AddGPCA(2)(data).gpca
+    assert joined.is_floating_point()
+    torch.testing.assert_close(joined[:, :4].double(), x.double())
+    torch.testing.assert_close(joined[:, 4:], embedding.to(joined.dtype))
+
+
+def test_weights_of_from_networkx_and_in_bfloat16():
+    edges = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    weight = torch.tensor([5.0, 5.0, 0.5, 0.5])
+    expected = Graph.from_pyg(Data(edge_index=edges, edge_weight=weight, num_nodes=3))
+    assert Graph.from_pyg(Data(edge_index=edges, weight=weight, num_nodes=3)) == expected
+    half = Data(edge_index=edges, edge_weight=weight.bfloat16(), num_nodes=3)
+    assert Graph.from_pyg(half) == expected

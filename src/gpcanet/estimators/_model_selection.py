@@ -45,6 +45,9 @@ FEW_FEATURES = 64
 #: Largest number of labels times classes for which boosting is tried.
 BOOSTING_WORK = 200_000
 
+#: Largest number of features times trees per iteration for which boosting is tried.
+BOOSTING_COLUMNS = 128
+
 #: Largest number of training labels in the first and in the second ranking. The first one keeps
 #: twice as many candidates as there are members.
 RANKING_LABELS = (2_000, 20_000)
@@ -109,7 +112,9 @@ def make_candidates(
     many, few_features = n_train >= MANY_LABELS, X.shape[1] <= FEW_FEATURES
     features = values("features", (False, True) if many else (False,))
     statistics = values("statistics", (False, True) if many and few_features else (False,))
-    cheap = many and few_features and n_train * n_classes <= BOOSTING_WORK
+    n_trees = 1 if n_classes == 2 else n_classes
+    cheap = n_train * n_classes <= BOOSTING_WORK and X.shape[1] * n_trees <= BOOSTING_COLUMNS
+    cheap &= many and few_features
     boosting = values("boosting", (False, True) if cheap else (False,))
     alphas = sorted({float(alpha) for alpha in np.atleast_1d(np.asarray(classifier.alpha))})
     alphas = alphas if has_edges else alphas[:1]  # without edges all give the same embedding

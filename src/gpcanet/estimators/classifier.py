@@ -70,7 +70,8 @@ class GPCAClassifier(ClassifierMixin, GraphPredictor):
         embedding; tried with at least 500 training labels and at most 64 features.
     boosting : bool or "auto", default="auto"
         Whether gradient boosting is used in place of logistic regression; tried with at least 500
-        training labels, at most 64 features and at most 200,000 labels times classes.
+        training labels, at most 64 features, at most 200,000 labels times classes and at most
+        128 features times classes; two classes count as one.
     correct, smooth : bool or "auto", default="auto"
         The two steps of correct-and-smooth, which propagate the errors on training labels and
         then the labels themselves over the graph. "auto" uses a step if held-out labels are

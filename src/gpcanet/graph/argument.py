@@ -32,6 +32,8 @@ def as_graph(source: Any, n_nodes: int | None) -> Graph:
             "graph is a table; build Graph.from_edges(table) first, and give X its node_ids as "
             "index, or its rows in their order"
         )
+    if np.ma.isMaskedArray(source):
+        return Graph(source)
     if not sp.issparse(source) and not is_torch_sparse(source):
         source = to_numpy(source, "graph")
         is_pairs = source.ndim == 2 and source.shape[0] == 2 and n_nodes != 2

@@ -25,6 +25,8 @@ def matrix_entries(matrix: Any, node_ids: Any) -> Entries:
     if hasattr(matrix, "iloc"):
         node_ids = _frame_ids(matrix) if node_ids is None else node_ids
         matrix = matrix.to_numpy()
+    if np.ma.isMaskedArray(matrix):
+        matrix = matrix.filled(0)
     if not sp.issparse(matrix) and not is_torch_sparse(matrix):
         matrix = to_numpy(matrix, "adjacency")
     shape = tuple(matrix.shape)
@@ -124,9 +126,13 @@ def edge_index_entries(
 
 
 def pyg_weights(data: Any) -> Any:
-    """Edge weights of a PyG Data: ``edge_weight``, or an ``edge_attr`` with one column."""
-    if getattr(data, "edge_weight", None) is not None:
-        return data.edge_weight
+    """Edge weights of a PyG Data: ``edge_weight``, or an ``edge_attr`` with one column.
+
+    PyG's ``from_networkx`` calls them ``weight``.
+    """
+    for name in ("edge_weight", "weight"):
+        if getattr(data, name, None) is not None:
+            return getattr(data, name)
     attributes = getattr(data, "edge_attr", None)
     if attributes is None:
         return None
@@ -242,7 +248,8 @@ def networkx_entries(graph: Any, weight: str | None) -> Entries:
 def to_numpy(values: Any, name: str) -> np.ndarray:
     """A numpy array from an array-like or a torch tensor on any device."""
     if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
+        values = values.detach().cpu()
+        values = (values.float() if "bfloat16" in str(values.dtype) else values).numpy()
     return as_array(values, name)
 
 

@@ -81,7 +81,8 @@ class AddGPCA(BaseTransform):
         embedding = torch.from_numpy(np.ascontiguousarray(Z)).to(x.device)
         if self.attr_name is None:
             dense = x.to_dense() if is_sparse(x) else x
-            data.x = torch.cat([dense, embedding.to(dense.dtype)], dim=1)
+            dtype = dense.dtype if dense.is_floating_point() else embedding.dtype
+            data.x = torch.cat([dense.to(dtype), embedding.to(dtype)], dim=1)
         else:
             data[self.attr_name] = embedding
         return data

@@ -19,7 +19,8 @@ from .parallel import one_blas_thread
 #: From d x b blocks V to M V.
 Apply = Callable[[np.ndarray], np.ndarray]
 
-#: Rows up to which LAPACK computes all eigenvectors in less time than the leading ones.
+#: Rows up to which LAPACK computes all eigenvectors in less time than the leading ones. In larger
+#: matrices it is so for more than half of them.
 DIVIDE_AND_CONQUER_ROWS = 500
 
 #: Vectors per product. More make a product cheaper per vector, but need a larger subspace.
@@ -66,7 +67,7 @@ def leading_eigenpairs(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     M, d = (M + M.T) / 2, len(M)
     # Two BLAS threads wait for each other in matrices of this size.
     with one_blas_thread():
-        if d > DIVIDE_AND_CONQUER_ROWS:
+        if d > DIVIDE_AND_CONQUER_ROWS and 2 * k <= d:
             try:
                 values, vectors = scipy.linalg.eigh(M, subset_by_index=[d - k, d - 1])
                 if len(values) == k:  # LAPACK's MRRR may lose repeated eigenvalues

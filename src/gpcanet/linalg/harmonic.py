@@ -206,7 +206,7 @@ class HarmonicExtension:
         if not reached <= self.tol:
             warnings.warn(
                 f"harmonic extension stopped after {n_steps} iterations with residual "
-                f"{reached:.1e}, tol={self.tol:.1e}; loosen tol",
+                f"{reached:.1e}, tol={self.tol:.1e}; values far from all known ones may be wrong",
                 ConvergenceWarning,
                 stacklevel=2,
             )

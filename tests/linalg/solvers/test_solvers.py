@@ -184,6 +184,7 @@ def test_too_few_iterations_issue_one_warning_with_the_residual(graph, X, normal
     assert f"{method!r} stopped after 10 iterations" in message
     assert f"relative residual {solution.residual:.1e}, tol=1.0e-09" in message
     assert "raise max_iter" in message
+    assert ("use solver='cg'" in message) == (method == "chebyshev")
     expected = relative_residual(dense_P(graph, normalization), 100.0, solution.F, X, normalization)
     assert solution.residual == pytest.approx(expected, rel=1e-9)
     assert solution.n_iter == 10

@@ -236,6 +236,8 @@ class Solver:
             is_small = self._system.P.n_nodes <= SMALL_NODES
             may_factorize = is_small and not self.half and self.method != "direct"
             advice = "raise max_iter" + (", use solver='direct'" if may_factorize else "")
+            if self.method == "chebyshev" and not self.half:  # cg needs fewer for a large alpha
+                advice += ", use solver='cg'"
         warnings.warn(
             f"solver {self.method!r} stopped after {n_iter} iterations (max_iter={self.max_iter}) "
             f"with relative residual {residual:.1e}, tol={self.tol:.1e}; {advice} or loosen tol",

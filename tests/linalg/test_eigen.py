@@ -373,3 +373,15 @@ def test_fix_signs_keeps_dtype_and_zero_columns_and_does_not_modify_its_argument
     assert result.dtype == np.float32
     np.testing.assert_array_equal(result, [[0, 1], [0, -0.5]])
     np.testing.assert_array_equal(vectors, original)
+
+
+def test_lanczos_vectors_of_a_singular_matrix_are_orthonormal():
+    """Directions that cancel to rounding error lose orthogonality before they are replaced."""
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(20):
+        X = rng.normal(size=(49, 8)) * np.geomspace(1, 0.03, 8) @ rng.normal(size=(8, 171))
+        M = X.T @ X
+        _, vectors = leading_eigenpairs_of(lambda V, M=M: M @ V, 171, 12)
+        worst = max(worst, np.abs(vectors.T @ vectors - np.eye(12)).max())
+    assert worst < 1e-14

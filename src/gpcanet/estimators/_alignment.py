@@ -154,7 +154,7 @@ def align_to_rows(
         return values
     is_positional = nodes is not None and (index is None or _has_no_node_ids(index, graph))
     if is_positional and _has_no_node_ids(own, graph):
-        if index is None or index.is_default or own.is_default:
+        if index is None or set(own.ids.tolist()).isdisjoint(index.ids.tolist()):
             return values
         return values.iloc[find_positions(own.ids, index.ids, "X", f"{name}.index")]
     row_ids = graph.node_ids if nodes is None else graph.node_ids[nodes]

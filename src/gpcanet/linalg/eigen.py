@@ -130,6 +130,8 @@ def leading_eigenpairs_of(
         return leading_eigenpairs(_formed(apply, d), k)
     if problem:
         warnings.warn(f"{problem}; {advice}", ConvergenceWarning, stacklevel=2)
+    # One step of Newton: a basis of few independent directions has lost some orthogonality.
+    vectors = vectors - vectors @ ((vectors.T @ vectors - np.eye(k)) / 2)
     return values, fix_signs(vectors)
 
 

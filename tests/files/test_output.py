@@ -118,6 +118,9 @@ def test_id_column_must_not_have_the_name_of_a_result(tmp_path):
     with pytest.raises(DataError, match="the id column cannot be called 'predicted'"):
         write_predictions(tmp_path / "p.csv", graph_of(1, 2, 3), CLASSES["text"], PROBABILITIES,
                           id_name="predicted")  # fmt: skip
+    # Other results have no such column, and an npz has no columns.
+    write_embedding(tmp_path / "z.csv", graph_of(1, 2, 3), Z, id_name="predicted")
+    write_embedding(tmp_path / "z.npz", graph_of(1, 2, 3), Z, id_name="gpca0")
 
 
 # -- old files ----------------------------------------------------------------------------------

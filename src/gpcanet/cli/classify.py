@@ -73,7 +73,7 @@ def run(
     report = _evaluate(
         console, split, model.classes_, probabilities, split.test, HELD_OUT_NODES, metric
     )
-    if report is None:
+    if len(split.test) == 0:
         console.note("no report: no labels were held out")
     elif not dataset.has_split and files.written:
         # The split was only for the report: results use all labels.

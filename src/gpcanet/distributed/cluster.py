@@ -165,7 +165,7 @@ def worker_report(marker: str, store: str, dask_worker: Any) -> dict[str, Any]:
 
 
 def wait_for_workers(client: Client, n_workers: int) -> None:
-    """Wait until the scheduler has so many workers.
+    """Wait until the scheduler has at least ``n_workers`` workers.
 
     ``client.wait_for_workers`` of Dask replaces the list that a local cluster keeps of its workers.
     A late message that one of them left then raises a KeyError when the cluster is closed.

@@ -1,7 +1,8 @@
 """Alignment of the rows of X and y with the nodes of a graph.
 
 Rows of an array are matched by position: row i is node i, or node ``nodes[i]``. Rows of a pandas
-object are matched by id if the graph has node ids; an index that does not match is an error.
+object are matched by id if the graph has node ids; an index that does not match is an error. With
+``nodes``, X and y may have an index of other ids, by which they are matched with each other.
 """
 
 from __future__ import annotations

@@ -27,12 +27,11 @@ class GraphPredictor(BaseEstimator):
     """Checks of parameters and arguments of the estimators that predict y."""
 
     __metadata_request__fit = {"graph": True, "nodes": True}
+    __metadata_request__predict = {"graph": True, "nodes": True}
+    __metadata_request__score = {"graph": True, "nodes": True}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "training_nodes_")
-
-    __metadata_request__predict = {"graph": True, "nodes": True}
-    __metadata_request__score = {"graph": True, "nodes": True}
 
     alpha: Any
     keep_training_nodes: bool | None

@@ -108,8 +108,8 @@ def _numeric_columns_note(table: Table, unused: list[str]) -> str | None:
 
 def _named(source: str, target: str, weight: str | None) -> list[str]:
     """The columns that are not the default ones."""
-    columns = {source: "source", target: "target", weight: None}
-    return [name for name, default in columns.items() if name is not None and name != default]
+    columns = (source, "source"), (target, "target"), (weight, None)
+    return [name for name, default in columns if name is not None and name != default]
 
 
 def _from_arrays(path: Path, source: str, target: str, weight: str | None) -> Edges | sp.csr_array:

@@ -43,12 +43,23 @@ def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> Pa
 
 
 def check_id_name(name: str, path: Path) -> None:
-    """Raise if the column of node ids would have the name of a column of results."""
-    has_columns = not path.name.lower().endswith((".npz", ".h5ad"))
-    if has_columns and RESULT_NAME.fullmatch(name):
-        raise DataError(
-            f"the id column cannot be called {name!r}, which is a column of results; rename it"
-        )
+    """Raise if the column of node ids may have the name of a column of results.
+
+    It is called before the fit, when the names of the classes are not known yet.
+    """
+    if _has_columns(path) and RESULT_NAME.fullmatch(name):
+        raise _name_clash(name)
+
+
+def _has_columns(path: Path) -> bool:
+    """Whether the format has ids and results as columns of one table."""
+    return not path.name.lower().endswith((".npz", ".h5ad"))
+
+
+def _name_clash(name: str) -> DataError:
+    return DataError(
+        f"the id column cannot be called {name!r}, which is a column of results; rename it"
+    )
 
 
 def check_outside_of_inputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
@@ -202,7 +213,8 @@ def _write_results(
     if is_h5ad(Path(path)):
         write_h5ad(path, ids, source=source, overwrite=overwrite, **slots)
         return
-    check_id_name(id_name, Path(path))
+    if _has_columns(Path(path)) and id_name in columns:
+        raise _name_clash(id_name)
     arrays = {"node_ids": ids, **arrays}
     write_table(path, {id_name: ids, **columns}, arrays=arrays, overwrite=overwrite)
 

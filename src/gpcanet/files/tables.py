@@ -45,7 +45,7 @@ UNNAMED_INDEX = "__index_level_0__"
 MOST_NAMES = 5
 
 #: Largest size of a block of a CSV, and of one row, in bytes.
-LARGEST_BLOCK = 2**30
+LARGEST_BLOCK = 2**26
 
 _INTEGER = re.compile(r"\s*[0-9]+\s*$")
 

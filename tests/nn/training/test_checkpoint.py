@@ -160,7 +160,7 @@ def test_changed_bytes_give_an_error_or_the_same_training(
     except UserError as error:
         text = str(error)
         assert text.startswith(f"{path} is ")
-        assert text.endswith("; give another file, or delete it to train anew")
+        assert text.endswith("; give another file, or delete it to restart the training")
         assert "\n" not in text
         assert path.read_bytes() == damaged
     else:

@@ -63,7 +63,9 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         header, arrays = read_tensor_file(path, KIND)
     except DataError as error:
-        raise DataError(f"{error}; give another file, or delete it to train anew") from None
+        raise DataError(
+            f"{error}; give another file, or delete it to restart the training"
+        ) from None
     if header.get("kind") != KIND:
         raise DataError(
             f"{path} is not a {KIND} but a {header.get('kind')!r} of GPCANet; give another file"
